@@ -28,7 +28,7 @@ demo: $(VENV)/installed.stamp  ## A small end-to-end run on the terminal
 	$(PY) -m lsgp demo
 
 cluster-demo: $(VENV)/installed.stamp  ## A cluster on this machine, in a minute
-	$(PY) benchmarks/cluster_demo.py $(ARGS)
+	$(PY) benchmarks/cluster.py demo $(ARGS)
 
 reproduce: $(VENV)/installed.stamp  ## The paper's figures and tables (ARGS=--quick: minutes)
 	$(PY) -m reproduction --deep-gp benchmarks/deep_gp.py $(ARGS)
@@ -43,7 +43,7 @@ bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
 	$(PY) benchmarks/core_speed.py
 
 compare: $(VENV)/installed.stamp $(VENV)/peers.stamp  ## Compare with other methods: hours, resumable
-	$(PY) benchmarks/compare.py $(ARGS)
+	$(PY) benchmarks/run.py comparison $(ARGS)
 	$(PY) benchmarks/comparison_report.py
 
 lint: $(VENV)/installed.stamp  ## Check style, format and types

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_machine
-from markdown_tables import markdown_table
+from comparison_tables import markdown_table
 from numpy.typing import NDArray
+from runner import FOLDER, describe_machine
 
 from lsgp.search.approximate import approximate
 from lsgp.search.contract import SearchRequest
@@ -29,7 +29,7 @@ from lsgp.search.index import build_index
 
 Array = NDArray[np.float64]
 
-RESULTS = Path(__file__).parent / "results" / "approximate_search.json"
+RESULTS = FOLDER / "approximate_search.json"
 N_NEIGHBORS = 64
 N_QUERIES = 1000
 #: Many at once, as predictions are: an exact search of few does not make codes (`_core/nearest.h`).

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from comparison_tables import OURS, Comparison
-from isolated import Result
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,133 +14,95 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Bbox
 from peers import METHODS
-from scaling import DIMENSIONS
+from run import DIMENSIONS
+from runner import Result
 from scores import LEVELS
 
-from lsgp.plotting.style import (
-    BLUE,
-    GRAY,
-    GREEN,
-    INK,
-    ORANGE,
-    PALE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-)
+from lsgp.plotting import style
 
 #: By family, so that a color says what kind of method it is.
 COLORS = {
-    "lsgp": VERMILLION,
-    "sklearn-gp": INK,
-    "gpytorch": INK,
-    "svgp": BLUE,
-    "gpboost": SKY,
-    "muygps": PURPLE,
-    "lightgbm": GREEN,
-    "xgboost": GREEN,
-    "catboost": GREEN,
-    "random-forest": ORANGE,
-    "knn": GRAY,
+    "lsgp": style.VERMILLION,
+    "sklearn-gp": style.INK,
+    "gpytorch": style.INK,
+    "svgp": style.BLUE,
+    "gpboost": style.SKY,
+    "muygps": style.PURPLE,
+    "lightgbm": style.GREEN,
+    "xgboost": style.GREEN,
+    "catboost": style.GREEN,
+    "random-forest": style.ORANGE,
+    "knn": style.GRAY,
 }
 #: White around letters, where they cross a line.
 HALO = withStroke(linewidth=2.5, foreground="white")
 #: Where a label may go, in points from its mark, the preferred place first.
-PLACES = (
-    ((6, 0), "left", "center"),
-    ((0, 6), "center", "bottom"),
-    ((0, -6), "center", "top"),
-    ((-6, 0), "right", "center"),
-    ((5, 5), "left", "bottom"),
-    ((5, -5), "left", "top"),
-    ((-5, 5), "right", "bottom"),
-    ((-5, -5), "right", "top"),
-    ((0, 16), "center", "bottom"),
-    ((0, -16), "center", "top"),
-    ((14, 12), "left", "bottom"),
-    ((-14, -12), "right", "top"),
-)
+PLACES = ((6, 0), (0, 6), (0, -6), (-6, 0), (5, 5), (5, -5), (-5, 5), (-5, -5))
+PLACES += ((0, 16), (0, -16), (14, 12), (-14, -12))
+SIDES = {
+    "ha": {-1: "right", 0: "center", 1: "left"},
+    "va": {-1: "top", 0: "center", 1: "bottom"},
+}
 
 
 def draw_pareto(comparison: Comparison) -> Figure:
     """CRPS against the CPU time of fit, one panel per data set."""
     names = comparison.datasets
     figure, panels = _grid(len(names), 3, (4.1, 3.3))
+    drawn = []
     for ax, name in zip(panels, names, strict=False):
-        points = _points(comparison, name)
+        # Of every method with a result, over the splits that all have.
+        splits, points = comparison.common_splits(name), {}
+        for method in comparison.methods:
+            point = [comparison.mean(name, method, m, splits) for m in ("fit_cpu", "crps")]
+            if None not in point:
+                points[method] = point
+        drawn.append((ax, points))
         ax.set(xscale="log", yscale="log", title=name)
-        _draw_front(ax, list(points.values()))
-        for method, (seconds, crps) in points.items():
+        # The line of points that no other beats in both ways.
+        every = sorted(points.values())
+        front = [p for p in every if all(q[1] >= p[1] for q in every if q[0] <= p[0])]
+        line = {"color": style.PALE, "linewidth": 6, "zorder": 0, "solid_capstyle": "round"}
+        ax.plot(*zip(*front, strict=True), **line)
+        for method, point in points.items():
             ours = method == OURS
-            ax.plot(
-                seconds,
-                crps,
-                marker="*" if ours else "o",
-                markersize=15 if ours else 6,
-                color=COLORS[method],
-                markeredgecolor="white",
-                zorder=3 if ours else 2,
-            )
+            mark = {"marker": "*", "markersize": 15} if ours else {"marker": "o", "markersize": 6}
+            order = 3 if ours else 2
+            ax.plot(*point, color=COLORS[method], markeredgecolor="white", zorder=order, **mark)
         ax.margins(0.16)
         ax.tick_params(labelsize=8, which="both")
         _set_plain_ticks(ax)
     figure.supxlabel("CPU seconds to fit, tuning included")
     figure.supylabel("CRPS (smaller is better)")
     figure.canvas.draw()
-    for ax, name in zip(panels, names, strict=False):
-        _label(ax, _points(comparison, name))
+    for ax, points in drawn:
+        _label(ax, points)
     return figure
-
-
-def _points(comparison: Comparison, name: str) -> dict[str, tuple[float, float]]:
-    """Time to fit and CRPS of every method with a result, over the splits that all have."""
-    found = {}
-    splits = comparison.common_splits(name)
-    for method in comparison.methods:
-        seconds = comparison.mean(name, method, "fit_cpu", splits)
-        crps = comparison.mean(name, method, "crps", splits)
-        if seconds is not None and crps is not None:
-            found[method] = seconds, crps
-    return found
 
 
 def _set_plain_ticks(ax: Axes) -> None:
     """About five round numbers on the y axis, also where it holds no power of ten."""
     low, high = ax.get_ylim()
-    round_ones = [
-        m * 10.0**e for e in range(-5, 6) for m in (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 7)
-    ]
-    inside = [value for value in round_ones if low <= value <= high]
+    numbers = (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 7)
+    inside = [m * 10.0**e for e in range(-5, 6) for m in numbers if low <= m * 10.0**e <= high]
     ax.set_yticks(inside[:: max(1, round(len(inside) / 5))])
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def _draw_front(ax: Axes, points: list[tuple[float, float]]) -> None:
-    """The line of points that no other beats in both ways."""
-    front = [p for p in sorted(points) if all(q[1] >= p[1] for q in points if q[0] <= p[0])]
-    ax.plot(*zip(*front, strict=True), color=PALE, linewidth=6, zorder=0, solid_capstyle="round")
-
-
-def _label(ax: Axes, points: dict[str, tuple[float, float]]) -> None:
+def _label(ax: Axes, points: dict[str, Any]) -> None:
     """A name beside every mark, at the place where it covers the least."""
     marks = {method: ax.transData.transform(point) for method, point in points.items()}
     frame, taken = ax.get_window_extent(), list[Bbox]()
     for method, point in sorted(points.items(), key=lambda item: item[0] != OURS):
-        ours = method == OURS
+        look: dict[str, Any] = {"fontsize": 7.5, "color": style.INK, "fontweight": "normal"}
+        if method == OURS:
+            look = {"fontsize": 9, "color": COLORS[method], "fontweight": "bold"}
         tried: list[tuple[int, int, Any, Bbox]] = []
-        for shift, horizontal, vertical in PLACES:
-            text = ax.annotate(
-                METHODS[method].label,
-                point,
-                shift,
-                textcoords="offset points",
-                ha=horizontal,
-                va=vertical,
-                fontsize=9 if ours else 7.5,
-                fontweight="bold" if ours else "normal",
-                color=COLORS[method] if ours else INK,
-            )
+        for place in PLACES:
+            look |= {side: SIDES[side][np.sign(k)] for side, k in zip(SIDES, place, strict=True)}
+            name = METHODS[method].label
+            text = ax.annotate(name, point, place, textcoords="offset points", **look)
             box = text.get_window_extent()
             others = (mark for other, mark in marks.items() if other != method)
             covered = sum(box.overlaps(other) for other in taken)
@@ -165,16 +126,14 @@ def draw_calibration(comparison: Comparison) -> Figure:
     for ax, method in zip(panels, methods, strict=False):
         curves = []
         for name in comparison.datasets:
-            found = comparison.splits(name, method).values()
-            if found:
+            if found := comparison.splits(name, method).values():
                 observed = [[r["coverages"][str(level)] for level in LEVELS] for r in found]
-                curves.append(np.mean(observed, axis=0) - levels)
-                ax.plot(100 * levels, 100 * curves[-1], color=PALE, linewidth=1.2)
-        ax.axhline(0.0, color=INK, linewidth=0.8)
+                curves.append(100 * (np.mean(observed, axis=0) - levels))
+                ax.plot(100 * levels, curves[-1], color=style.PALE, linewidth=1.2)
+        ax.axhline(0.0, color=style.INK, linewidth=0.8)
         if curves:
-            ax.plot(
-                100 * levels, 100 * np.mean(curves, axis=0), color=COLORS[method], linewidth=2.5
-            )
+            mean = np.mean(curves, axis=0)
+            ax.plot(100 * levels, mean, color=COLORS[method], linewidth=2.5)
         weight = "bold" if method == OURS else "normal"
         ax.set_title(METHODS[method].label, fontsize=10, fontweight=weight)
         ax.tick_params(labelsize=8)
@@ -186,43 +145,35 @@ def draw_calibration(comparison: Comparison) -> Figure:
 
 def draw_scaling(results: list[Result]) -> Figure:
     """Times to fit and to predict, and the error, against the number of rows."""
-    rows = (
-        ("fit_cpu", "CPU seconds to fit"),
-        ("predict_cpu", "CPU seconds\nfor 10,000 queries"),
-        ("rmse", "error against\nthe function"),
-    )
-    size = (9.2, 9.6)
+    rows = {
+        "fit_cpu": "CPU seconds to fit",
+        "predict_cpu": "CPU seconds\nfor 10,000 queries",
+        "rmse": "error against\nthe function",
+    }
     figure, axes = plt.subplots(
-        len(rows), len(DIMENSIONS), figsize=size, layout="constrained", sharex=True, sharey="row"
+        3, 2, figsize=(9.2, 9.6), layout="constrained", sharex=True, sharey="row"
     )
     done = [result for result in results if "fit_cpu" in result]
-    for (metric, title), line in zip(rows, axes, strict=True):
+    for metric, line in zip(rows, axes, strict=True):
         for d, ax in zip(DIMENSIONS, line, strict=True):
             ends = {}
             for method in METHODS:
-                mine = sorted(
-                    (r["n"], r[metric]) for r in done if (r["d"], r["method"]) == (d, method)
-                )
-                if mine:
+                own = [r for r in done if (r["d"], r["method"]) == (d, method)]
+                if own:
+                    points = sorted((r["n"], r[metric]) for r in own)
                     ours = method == OURS
-                    ax.plot(
-                        *zip(*mine, strict=True),
-                        marker="o",
-                        markersize=6 if ours else 4,
-                        linewidth=3 if ours else 1.5,
-                        color=COLORS[method],
-                        zorder=3 if ours else 2,
-                    )
-                    ends[method] = mine[-1]
+                    look = {"markersize": 4, "linewidth": 1.5, "zorder": 2}
+                    look = {"markersize": 6, "linewidth": 3, "zorder": 3} if ours else look
+                    ax.plot(*zip(*points, strict=True), marker="o", color=COLORS[method], **look)
+                    ends[method] = points[-1]
             ax.set(xscale="log", yscale="log", xlim=(700, 1.2e7))
             ax.set_xticks([1e3, 1e4, 1e5, 1e6])
             ax.spines[["top", "right"]].set_visible(False)
+            ax.set_ylabel(rows[metric] if d == DIMENSIONS[0] else "")
             if metric == "fit_cpu":
                 ax.set_title(f"{d} inputs")
-            ax.set_ylabel(title if d == DIMENSIONS[0] else "")
-            if metric == rows[-1][0]:
-                ax.set_xlabel("training rows")
             if metric == "rmse":
+                ax.set_xlabel("training rows")
                 _set_plain_ticks(ax)
             _label_ends(ax, ends)
     return figure
@@ -233,42 +184,27 @@ def _label_ends(ax: Axes, ends: dict[str, Any]) -> None:
     least = 13.0
     ax.figure.canvas.draw()
     groups: dict[float, list[tuple[float, str]]] = {}
-    for method, (n, value) in ends.items():
-        height = ax.transData.transform((n, value))[1] * 72 / ax.figure.dpi
-        groups.setdefault(n, []).append((height, method))
+    for method, end in ends.items():
+        height = ax.transData.transform(end)[1] * 72 / ax.figure.dpi
+        groups.setdefault(end[0], []).append((height, method))
     for group in groups.values():
         below = -np.inf
         for height, method in sorted(group):
-            place = max(height, below + least)
-            below = place
-            ax.annotate(
-                METHODS[method].label,
-                ends[method],
-                (6, place - height),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                fontweight="bold" if method == OURS else "normal",
-                color=COLORS[method],
-                path_effects=[HALO],
-                zorder=4,
-            )
+            below = max(height, below + least)
+            look = {"fontweight": "bold" if method == OURS else "normal", "path_effects": [HALO]}
+            look |= {"textcoords": "offset points", "va": "center", "fontsize": 9, "zorder": 4}
+            place, name = (6, below - height), METHODS[method].label
+            ax.annotate(name, ends[method], place, color=COLORS[method], **look)
 
 
 def _grid(n: int, n_columns: int, size: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
     """A figure with ``n`` panels in rows of `n_columns`."""
     n_rows = -(-n // n_columns)
-    figure, axes = plt.subplots(
-        n_rows,
-        n_columns,
-        figsize=(size[0] * n_columns, size[1] * n_rows),
-        layout="constrained",
-        squeeze=False,
-        **shared,
-    )
-    panels = axes.ravel()
-    for ax in panels:
+    whole = (size[0] * n_columns, size[1] * n_rows)
+    shared |= {"layout": "constrained", "squeeze": False}
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=whole, **shared)
+    for k, ax in enumerate(axes.flat):
         ax.spines[["top", "right"]].set_visible(False)
-    for ax in panels[n:]:
-        ax.set_axis_off()
-    return figure, panels
+        if k >= n:
+            ax.set_axis_off()
+    return figure, axes.ravel()

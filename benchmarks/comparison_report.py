@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables and pictures of the comparison, from its results files.
+"""The tables and pictures of the benchmarks, from their results files.
 
     python benchmarks/comparison_report.py
 
@@ -16,14 +16,11 @@ from pathlib import Path
 
 import approximate_search
 import comparison_tables as tables
-import task_tables
-from job_runner import ResultsFile
+from runner import FOLDER, ResultsFile
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPARISON = ROOT / "benchmarks" / "results" / "comparison.jsonl"
-SCALING = ROOT / "benchmarks" / "results" / "scaling.jsonl"
-NOISY = ROOT / "benchmarks" / "results" / "noisy.jsonl"
-BEYOND = ROOT / "benchmarks" / "results" / "beyond.jsonl"
+COMPARISON, SCALING = FOLDER / "comparison.jsonl", FOLDER / "scaling.jsonl"
+NOISY, BEYOND = FOLDER / "noisy.jsonl", FOLDER / "beyond.jsonl"
 README = ROOT / "README.md"
 #: What the README says of the comparison is between these.
 README_MARKS = ("<!-- made by benchmarks/comparison_report.py -->", "<!-- end -->")
@@ -44,14 +41,8 @@ def substitutions(
     beyond_path: Path = BEYOND,
 ) -> dict[str, str]:
     """Texts of the documentation by name; without results, a sentence that says so."""
-    names = [
-        "comparison_machine",
-        "comparison_ranks",
-        "comparison_failures",
-        "comparison_satellite",
-    ]
-    names += [f"comparison_{metric.name}" for metric in tables.METRICS]
-    found = dict.fromkeys([*names, "scaling", "noisy", "beyond"], MISSING)
+    names = [*tables.METRICS, "machine", "ranks", "failures", "satellite"]
+    found = dict.fromkeys([f"comparison_{name}" for name in names], MISSING)
     found["comparison_provenance"] = ""
     comparison = tables.Comparison.read(comparison_path)
     if comparison.datasets:
@@ -60,28 +51,26 @@ def substitutions(
             "comparison_ranks": tables.rank_table(comparison),
             "comparison_failures": tables.failure_notes(comparison) or "None failed.",
             "comparison_satellite": tables.satellite_table(comparison),
-            "comparison_provenance": task_tables.provenance(ResultsFile(comparison_path).results),
+            "comparison_provenance": tables.provenance(ResultsFile(comparison_path).results),
         }
-        for metric in tables.METRICS:
-            found[f"comparison_{metric.name}"] = tables.metric_table(comparison, metric)
-    scaling = ResultsFile(scaling_path).results
-    if scaling:
-        found["scaling"] = tables.scaling_table(scaling)
-    noisy, beyond = (ResultsFile(path).results for path in (noisy_path, beyond_path))
-    if noisy:
-        found["noisy"] = task_tables.noisy_table(noisy)
-    if beyond:
-        found["beyond"] = task_tables.beyond_table(beyond)
-    found["approximate_search"] = _approximate_search()
+        for name, metric in tables.METRICS.items():
+            found[f"comparison_{name}"] = tables.metric_table(comparison, metric)
+    for name, path, table in (
+        ("scaling", scaling_path, tables.scaling_table),
+        ("noisy", noisy_path, tables.noisy_table),
+        ("beyond", beyond_path, tables.beyond_table),
+    ):
+        results = ResultsFile(path).results
+        found[name] = table(results) if results else MISSING
+    path = approximate_search.RESULTS
+    is_there = path.exists()
+    found["approximate_search"] = (
+        approximate_search.table(json.loads(path.read_text())) if is_there else MISSING
+    )
     for name, text in ALTERNATIVES.items():
         there = (PICTURES / f"{name}.png").exists()
         found[f"picture_{name}"] = f"![{text}](images/{name}.png)" if there else MISSING
     return found
-
-
-def _approximate_search() -> str:
-    path = approximate_search.RESULTS
-    return approximate_search.table(json.loads(path.read_text())) if path.exists() else MISSING
 
 
 def with_readme_text(readme: str, text: str) -> str:
@@ -121,7 +110,7 @@ def main() -> None:
     parser.add_argument("--readme", action="store_true", help="write what the README says of it")
     arguments = parser.parse_args()
     if arguments.readme:
-        text = task_tables.readme_text(tables.Comparison.read(arguments.comparison))
+        text = tables.readme_text(tables.Comparison.read(arguments.comparison))
         README.write_text(with_readme_text(README.read_text("utf-8"), text), encoding="utf-8")
     for name, text in substitutions(arguments.comparison, arguments.scaling).items():
         if not name.startswith("picture_"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bayesian optimization of Hartmann-6 from 2,000 points, with qLogEI: the page on optimization.
 
-    python benchmarks/hartmann6.py --out benchmarks/results/hartmann6.jsonl
+    python benchmarks/hartmann6.py
 
 Each seed starts from its own 2,000 points of a Sobol sequence, tunes once, and evaluates 4 points
 in each round; "sobol" goes on with the sequence instead. The results are appended, seed by seed;
@@ -21,7 +21,7 @@ import torch
 from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch.optim import optimize_acqf
 from botorch.test_functions import Hartmann
-from job_runner import ResultsFile, run_here
+from runner import FOLDER, ResultsFile, run_jobs
 from torch import Tensor
 
 from lsgp import LSGPRegressor
@@ -54,19 +54,13 @@ def optimize(X: Tensor, seed: int) -> dict[str, Any]:
     return {"best": best, **seconds}
 
 
-def go_on(X: Tensor, seed: int) -> dict[str, Any]:
-    y = FUNCTION(X).numpy()
-    best = [y[: N_START + Q * r].max().item() for r in range(N_ROUNDS + 1)]
-    return {"best": best}
-
-
-METHODS = {"lsgp": optimize, "sobol": go_on}
-
-
-def measure(seed: int, method: str) -> dict[str, Any]:
-    sobol = torch.quasirandom.SobolEngine(6, scramble=True, seed=seed)
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    sobol = torch.quasirandom.SobolEngine(6, scramble=True, seed=job["seed"])
     X = sobol.draw(N_START + N_ROUNDS * Q, dtype=torch.float64)
-    return METHODS[method](X[:N_START] if method == "lsgp" else X, seed)
+    if job["method"] == "lsgp":
+        return optimize(X[:N_START], job["seed"])
+    y = FUNCTION(X).numpy()
+    return {"best": [y[: N_START + Q * r].max().item() for r in range(N_ROUNDS + 1)]}
 
 
 def draw(results: list[dict[str, Any]]) -> None:
@@ -79,13 +73,8 @@ def draw(results: list[dict[str, Any]]) -> None:
     ):
         for i, result in enumerate(r for r in results if r["method"] == method):
             regret = FUNCTION.optimal_value - np.array(result["best"])
-            axes.step(
-                evaluations,
-                np.maximum(regret, 1e-6),
-                where="post",
-                color=color,
-                label=label if i == 0 else None,
-            )
+            own = label if i == 0 else None
+            axes.step(evaluations, np.maximum(regret, 1e-6), where="post", color=color, label=own)
     axes.set(
         yscale="log",
         xlabel=f"evaluations after the first {N_START:,}",
@@ -98,13 +87,13 @@ def draw(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", type=Path, default=FOLDER / "hartmann6.jsonl")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     given = parser.parse_args()
     torch.set_num_threads(1)  # the tensors are small
-    file = ResultsFile(given.out)
-    jobs = [{"seed": seed, "method": method} for seed in given.seeds for method in METHODS]
-    run_here(jobs, file, measure)
+    file, methods = ResultsFile(given.output), ("lsgp", "sobol")
+    jobs = [{"seed": seed, "method": method} for seed in given.seeds for method in methods]
+    run_jobs(jobs, file, measure)
     draw([result for result in file.results if "best" in result])
 
 

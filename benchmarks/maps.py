@@ -24,17 +24,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from job_runner import ResultsFile
-from machine import describe_machine
-from markdown_tables import markdown_table
+from comparison_tables import markdown_table
 from numpy.typing import NDArray
 from predict_stream import run
-from scipy import special
+from runner import FOLDER, ResultsFile, describe_machine
+from scores import coverage_of, rmse_of
 
-from lsgp import LSGPRegressor
+from lsgp import LSGPRegressor, PredictiveDistribution
 from lsgp.maps import set_crs
 
-RESULTS = Path(__file__).parent / "results" / "maps.jsonl"
+RESULTS = FOLDER / "maps.jsonl"
 GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 
 N_POINTS, N_COLUMNS, N_ROWS, SPACING = 50_000, 4500, 4100, 20.0
@@ -51,21 +50,17 @@ def field(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
 def measure_grid(share: int, folder: Path) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     width, height = N_COLUMNS * SPACING, N_ROWS * SPACING
-    rows = pd.DataFrame(
-        {"x": rng.uniform(0, width, N_POINTS), "y": rng.uniform(0, height, N_POINTS)}
-    )
+    x, y = rng.uniform(0, width, N_POINTS), rng.uniform(0, height, N_POINTS)
+    rows = pd.DataFrame({"x": x, "y": y})
     truth = field(rows["x"] / 1000, rows["y"] / 1000)
     noisy = pd.Series(truth + 0.05 * rng.standard_normal(N_POINTS), name="z")
     model = LSGPRegressor().set_params(**SETTINGS, n_jobs=-1, random_state=0).fit(rows, noisy)
     set_crs(model, "EPSG:32632").save(folder / "model.lsgp")
     n_rows = N_ROWS // share
     bounds = (0.0, height - n_rows * SPACING, width, height)
-    measured: dict[str, Any] = run(
-        folder,
-        [
-            *("map", str(folder / "model.lsgp"), "--bounds", *map(str, bounds)),
-            *("--spacing", str(SPACING), "-o", str(folder / "map.tif"), "--quiet"),
-        ],
+    where = ("--bounds", *bounds, "--spacing", SPACING)
+    measured = run(
+        folder, "map", folder / "model.lsgp", *where, "-o", folder / "map.tif", "--quiet"
     )
     import rioxarray
 
@@ -89,26 +84,19 @@ def measure_grid(share: int, folder: Path) -> dict[str, Any]:
     }
 
 
-# -- the satellite's map ---------------------------------------------------------------------------
-
-
 def satellite(data: Path) -> tuple[xr.DataArray, NDArray[Any]]:
     """The map with its gaps, and the map without them."""
     with np.load(data / "satellite.npz") as file:
         lon, lat = file["grid_lonlat"].T
         columns, rows = np.unique(lon), np.unique(lat)[::-1]
-        masked, true = (
-            np.full((len(rows), len(columns)), np.nan, dtype=np.float32) for _ in range(2)
-        )
+        masked, true = np.full((2, len(rows), len(columns)), np.nan, dtype=np.float32)
         at = (np.searchsorted(-rows, -lat), np.searchsorted(columns, lon))
         masked[at], true[at] = file["grid_mask"], file["grid_true"]
+    north = {"units": "degrees_north", "standard_name": "latitude"}
+    east = {"units": "degrees_east", "standard_name": "longitude"}
     axes = {
-        "lat": ("lat", rows.astype(float), {"units": "degrees_north", "standard_name": "latitude"}),
-        "lon": (
-            "lon",
-            columns.astype(float),
-            {"units": "degrees_east", "standard_name": "longitude"},
-        ),
+        "lat": ("lat", rows.astype(float), north),
+        "lon": ("lon", columns.astype(float), east),
     }
     attrs = {"units": "degC", "long_name": "land surface temperature"}
     return xr.DataArray(masked, axes, ("lat", "lon"), name="lst", attrs=attrs), true
@@ -117,33 +105,21 @@ def satellite(data: Path) -> tuple[xr.DataArray, NDArray[Any]]:
 def measure_satellite(data: Path, folder: Path) -> dict[str, Any]:
     cloudy, true = satellite(data)
     cloudy.to_netcdf(folder / "satellite.nc", engine="h5netcdf")
-    measured: dict[str, Any] = run(
-        folder,
-        [
-            "fill",
-            str(folder / "satellite.nc"),
-            "--variable",
-            "lst",
-            "-o",
-            str(folder / "filled.nc"),
-        ],
-    )
+    cloudy_path, filled_path = folder / "satellite.nc", folder / "filled.nc"
+    measured = run(folder, "fill", cloudy_path, "--variable", "lst", "-o", filled_path)
     with xr.open_dataset(folder / "filled.nc") as opened:
         filled = opened.load()
     hidden = np.isnan(cloudy.values) & np.isfinite(true)
     mean, std = (filled[name].values[hidden].astype(float) for name in ("lst", "lst_std"))
-    z = (true[hidden] - mean) / std
-    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-    # Of a Gaussian, which predictions in gaps are.
-    crps = std * (z * (2 * special.ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+    predicted = PredictiveDistribution(mean, std)  # in gaps it is Gaussian
     draw(cloudy, filled, GALLERY / "images" / "satellite.png")
     return {
         "what": "satellite",
         "n_observed": int(np.isfinite(cloudy.values).sum()),
         "n_hidden": int(hidden.sum()),
-        "rmse": float(np.sqrt(np.mean((true[hidden] - mean) ** 2))),
-        "crps": float(crps.mean()),
-        "coverage_95": float(np.mean(np.abs(z) < special.ndtri(0.975))),
+        "rmse": rmse_of(predicted, true[hidden]),
+        "crps": float(predicted.crps(true[hidden]).mean()),
+        "coverage_95": coverage_of(predicted, true[hidden], 0.95),
         **measured,
     }
 
@@ -159,10 +135,8 @@ def draw(cloudy: xr.DataArray, filled: xr.Dataset, path: Path) -> None:
         (axes[1], filled["lst"], "filled", "viridis", (low, high)),
         (axes[2], std, "standard deviation of what was filled in", "cividis", (None, None)),
     ):
-        image = ax.pcolormesh(
-            values["lon"], values["lat"], values, cmap=colors, vmin=ends[0], vmax=ends[1],
-            shading="nearest", rasterized=True,
-        )  # fmt: skip
+        look = {"cmap": colors, "vmin": ends[0], "vmax": ends[1], "rasterized": True}
+        image = ax.pcolormesh(values["lon"], values["lat"], values, shading="nearest", **look)
         ax.set_aspect(1 / np.cos(np.radians(float(values["lat"].mean()))))
         ax.set_title(title, fontsize=10, loc="left")
         figure.colorbar(image, ax=ax, shrink=0.85, label="°C")
@@ -188,9 +162,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("grid", "satellite"))
     parser.add_argument("--share", type=int, default=1, help="of the grid: one row in so many")
-    parser.add_argument(
-        "--data-folder", type=Path, default=os.environ.get("LSGP_DATA"), help="with satellite.npz"
-    )
+    data = os.environ.get("LSGP_DATA")
+    parser.add_argument("--data-folder", type=Path, default=data, help="with satellite.npz")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

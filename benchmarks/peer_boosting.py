@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from peer_task import Array, Predict, PredictMean, Task, folds, with_residual_spread
+from peers import Array, Predict, Task, folds, with_residual_spread
 
 from lsgp.method.distribution import PredictiveDistribution
 
@@ -26,7 +26,7 @@ SHARE = 0.8
 #: (size, X, y, held-out rows or None, most trees) -> predicted means, trees that were kept.
 Train = Callable[
     [int, Array, Array, tuple[Array, Array] | None, int],
-    tuple[PredictMean, int],
+    tuple[Callable[[Array], Array], int],
 ]
 
 

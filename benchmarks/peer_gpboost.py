@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gpboost
 import numpy as np
-from peer_task import Array, Predict, Task, standardized
+from peers import Array, Predict, Task, standardized
 
 from lsgp.method.distribution import PredictiveDistribution
 

@@ -13,7 +13,7 @@ from MuyGPyS.neighbors import NN_Wrapper
 from MuyGPyS.optimize import L_BFGS_B_optimize
 from MuyGPyS.optimize.batch import sample_batch
 from MuyGPyS.optimize.loss import lool_fn
-from peer_task import Array, Predict, Task, standardized
+from peers import Array, Predict, Task, standardized
 
 from lsgp.method.distribution import PredictiveDistribution
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from peer_task import Array, Predict, Task, folds, standardized, with_residual_spread
+from peers import Array, Predict, Task, folds, standardized, with_residual_spread
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning

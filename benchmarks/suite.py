@@ -7,7 +7,7 @@
 ``run`` fits ``LSGPRegressor(random_state=seed)``, or the classifier, to a random 90 % of the rows
 of each table and scores the rest; ``--method`` is the name that the rows are stored under. A result
 is appended as soon as it is known, and what the file has is not run again. The methods
-``catboost`` and ``logistic`` are these (of labels alone, see `suite_peers.py`). ``compare`` prints
+``catboost`` and ``logistic`` are these (of labels alone, see `peer_labels.py`). ``compare`` prints
 geometric means of ratios over the tables that both methods have, with standard errors, and the
 worst five. Tables lie in the folder ``suite`` of the data folder (``--data-folder`` or LSGP_DATA).
 
@@ -17,21 +17,22 @@ Seeds from 20 on serve for choices; seeds from 60 on are for one last comparison
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from data_sets import split
-from job_runner import ResultsFile, run_here
-from numpy.typing import NDArray
-from scores import coverage_of, rmse_of
-from suite_peers import PEERS
+from peer_labels import TABLE_METHODS, fit_lsgp_to_table
+from runner import FOLDER, Result, ResultsFile, describe_machine
+from scores import calibration_error, confidence_bins, coverage_of, log_loss, rmse_of
+from tasks import split
 
-from lsgp import LSGPClassifier, LSGPRegressor
+from lsgp import LSGPRegressor
 
 #: 68 % of its rows repeat another row, so that test rows are known: reported apart from the means.
 REPEATED = ("keggdirected",)
@@ -41,22 +42,8 @@ N_SEEDS = ((300, 20), (3000, 4))
 #: Bins of probabilities in the calibration error.
 N_BINS = 10
 
-Measured = dict[str, Any]
 
-
-def read_table(path: Path) -> tuple[pd.DataFrame, pd.Series]:
-    """Inputs, and the target, which is the last column."""
-    table = pd.read_csv(path)
-    return table.iloc[:, :-1], table.iloc[:, -1]
-
-
-def seeds_of(n: int, first: int) -> list[int]:
-    """As many seeds as a table of so many rows has, from the first on."""
-    count = next((count for most, count in N_SEEDS if n < most), 1)
-    return list(range(first, first + count))
-
-
-def measure_regression(X: pd.DataFrame, y: pd.Series, seed: int, settings: Measured) -> Measured:
+def measure_regression(X: pd.DataFrame, y: pd.Series, seed: int, settings: Result) -> Result:
     train, test = split(len(y), seed)
     y = y.to_numpy(dtype=float)
     started = time.process_time()
@@ -65,103 +52,76 @@ def measure_regression(X: pd.DataFrame, y: pd.Series, seed: int, settings: Measu
     predicted = model.predict_distribution(X.iloc[test])
     finished = time.process_time()
     observed, unit = y[test], float(y[train].std())
-    result = {
+    return {
         "rmse": rmse_of(predicted, observed) / unit,
         "crps": float(np.mean(predicted.crps(observed))) / unit,
         "nll": -float(np.mean(predicted.logpdf(observed))) - float(np.log(unit)),
         "fit_cpu": fitted - started,
         "predict_cpu": finished - fitted,
+        **{f"coverage_{level:g}": coverage_of(predicted, observed, level) for level in LEVELS},
     }
-    for level in LEVELS:
-        result[f"coverage_{level:g}"] = coverage_of(predicted, observed, level)
-    return result
 
 
-def measure_labels(
-    X: pd.DataFrame, y: pd.Series, seed: int, settings: Measured, peer: str | None = None
-) -> Measured:
+def measure_labels(X: pd.DataFrame, y: pd.Series, seed: int, settings: Result, fit: Any) -> Result:
     train, test = split(len(y), seed)
     labels = y.astype(str).to_numpy(dtype=object)
     started = time.process_time()
-    if peer is None:
-        model = (
-            LSGPClassifier()
-            .set_params(random_state=seed, **settings)
-            .fit(X.iloc[train], labels[train])
-        )
-    else:
-        model = PEERS[peer](X.iloc[train], labels[train], seed)
+    classes, predict_proba = fit(X.iloc[train], labels[train], seed, **settings)
     fitted = time.process_time()
-    probabilities = model.predict_proba(X.iloc[test])
+    proba = np.asarray(predict_proba(X.iloc[test]))
     finished = time.process_time()
     # A label that no training row has costs as much as one that was held impossible.
-    place = {label: k for k, label in enumerate(model.classes_)}
-    pairs = zip(probabilities, labels[test], strict=True)
-    own = np.array([p[place[c]] if c in place else 0.0 for p, c in pairs])
-    is_right = model.classes_[probabilities.argmax(axis=1)] == labels[test]
+    place = {label: k for k, label in enumerate(classes)}
+    codes = np.array([place.get(label, len(classes)) for label in labels[test]])
+    proba = np.column_stack([proba, np.zeros(len(proba))])
+    is_right = proba.argmax(axis=1) == codes
     return {
-        "log_loss": -float(np.mean(np.log(np.clip(own, 1e-15, 1.0)))),
+        "log_loss": log_loss(np.minimum(proba, 1.0), codes, 1e-15),
         "error": float(np.mean(~is_right)),
-        "calibration_error": calibration_error(probabilities.max(axis=1), is_right),
+        "calibration_error": calibration_error(confidence_bins(proba, is_right, N_BINS)),
         "fit_cpu": fitted - started,
         "predict_cpu": finished - fitted,
     }
 
 
-def calibration_error(confidence: NDArray[Any], is_right: NDArray[Any]) -> float:
-    """Mean difference between confidence and frequency over bins, weighted by their counts."""
-    bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-    differences = [
-        abs(float(np.sum(confidence[bins == b] - is_right[bins == b]))) for b in range(N_BINS)
-    ]
-    return sum(differences) / len(confidence)
-
-
-MEASURES = {"regression": measure_regression, "classification": measure_labels}
-
-
 def run(arguments: argparse.Namespace) -> None:
-    file = ResultsFile(Path(arguments.output))
+    folder = arguments.data_folder or os.environ.get("LSGP_DATA")
+    if folder is None:
+        raise SystemExit("No data folder: pass --data-folder, or set LSGP_DATA.")
+    file, is_begun = ResultsFile(Path(arguments.output)), False
     settings = {} if arguments.effort is None else {"effort": arguments.effort}
-    measures = dict(MEASURES)
-    if arguments.method in PEERS:
-        measures = {"classification": partial(measure_labels, peer=arguments.method)}
-    paths = [p for task in measures for p in (folder_of(arguments) / task).glob("*.csv.gz")]
+    peer = TABLE_METHODS.get(arguments.method)
+    measures: dict[str, Any] = {"classification": partial(measure_labels, fit=peer)}
+    if peer is None:
+        measures["classification"] = partial(measure_labels, fit=fit_lsgp_to_table)
+        measures["regression"] = measure_regression
+    paths = [path for task in measures for path in Path(folder, "suite", task).glob("*.csv.gz")]
     # Small tables first: most of them are there after minutes.
     for path in sorted(paths, key=lambda p: p.stat().st_size):
         task, name = path.parent.name, path.name.removesuffix(".csv.gz")
         is_wanted = not arguments.tables or name in arguments.tables
-        if not is_wanted or (arguments.task and task != arguments.task):
+        if not is_wanted or arguments.task not in (None, task):
             continue
-        X, y = read_table(path)
-        key = {"method": arguments.method, "task": task, "table": name}
-        seeds = seeds_of(len(y), arguments.first_seed)[: arguments.most_seeds]
-        jobs = [{**key, "seed": seed} for seed in seeds]
-        run_here(
-            jobs, file, partial(measure, of_task=measures[task], table_of=(X, y), settings=settings)
-        )
-
-
-def measure(
-    seed: int,
-    of_task: Any,
-    table_of: tuple[pd.DataFrame, pd.Series],
-    settings: Measured,
-    **key: Any,
-) -> Measured:
-    X, y = table_of
-    found = {"n": len(y), "d": X.shape[1]}
-    try:
-        return found | of_task(X, y, seed, settings)
-    except ValueError as error:  # a table that is refused has no figures
-        return found | {"refused": str(error)}
-
-
-def folder_of(arguments: argparse.Namespace) -> Path:
-    folder = arguments.data_folder or os.environ.get("LSGP_DATA")
-    if folder is None:
-        raise SystemExit("No data folder: pass --data-folder, or set LSGP_DATA.")
-    return Path(folder) / "suite"
+        table = pd.read_csv(path)
+        X, y = table.iloc[:, :-1], table.iloc[:, -1]
+        n_seeds = next((count for most, count in N_SEEDS if len(y) < most), 1)
+        seeds = range(arguments.first_seed, arguments.first_seed + n_seeds)
+        for seed in list(seeds)[: arguments.most_seeds]:
+            job = {"method": arguments.method, "task": task, "table": name, "seed": seed}
+            if file.select(**job):
+                continue
+            if not is_begun:
+                file.add({"machine": describe_machine()})
+                is_begun = True
+            result = {"n": len(y), "d": X.shape[1]}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    result |= measures[task](X, y, seed, settings)
+                except ValueError as error:  # a table that is refused has no figures
+                    result["refused"] = str(error)
+            file.add(job | result)
+            print(json.dumps(job | result), flush=True)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -208,12 +168,12 @@ def show_differences(base: pd.DataFrame, other: pd.DataFrame) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--output", default="benchmarks/results/suite.jsonl")
+    parser.add_argument("--output", default=FOLDER / "suite.jsonl")
     parts = parser.add_subparsers(required=True)
     runs = parts.add_parser("run", help="fit and score what the file does not have yet")
     runs.add_argument("--method", required=True, help="name that results are stored under")
     runs.add_argument("--data-folder")
-    runs.add_argument("--task", choices=sorted(MEASURES))
+    runs.add_argument("--task", choices=("classification", "regression"))
     runs.add_argument("--tables", nargs="*", help="names of tables (default: all)")
     runs.add_argument("--first-seed", type=int, default=20)
     runs.add_argument("--most-seeds", type=int, help="of each table (default: by its rows)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws `images/gpu_curve.png`: when a GPU pays, from what benchmarks/gpu_curve.py has measured.
+"""Draws `images/gpu_curve.png`: when a GPU pays, from what `benchmarks/gpu.py curve` measured.
 
 To draw it again:
 

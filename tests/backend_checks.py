@@ -1,18 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of the backends share: the cores to test, and how results are compared."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from cases import DTYPES, PAIRS, Case, parameter_names, shift_log_parameter
 
 from lsgp import _core
-from lsgp.backends import BACKENDS, is_here
+from lsgp.backends import BACKENDS, cpu, is_here, reference
 
 #: Those that can run here: without a device, all but one.
 BACKENDS_HERE = {name: backend for name, backend in BACKENDS.items() if is_here(name)}
 each_backend = pytest.mark.parametrize("backend", BACKENDS_HERE.values(), ids=BACKENDS_HERE)
 CORES = {name: _core.load(name) for name in _core.available_instruction_sets()}
 each_core = pytest.mark.parametrize("core", CORES.values(), ids=CORES)
+
+
+class Native:
+    """The native backend with one of its cores."""
+
+    def __init__(self, core):
+        self.core = core
+
+    def __getattr__(self, name):
+        return partial(getattr(cpu, name), core=self.core)
+
+
+SOLVERS = {name: Native(core) for name, core in CORES.items()} | {"reference": reference}
+each_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 each_pair = pytest.mark.parametrize(
     ("kernel", "localizer"), PAIRS, ids=["-".join(pair) for pair in PAIRS]
 )

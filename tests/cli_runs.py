@@ -10,24 +10,17 @@ import polars as pl
 
 from lsgp.cli import main
 
-QUICK = ["--objective", "none", "--n-neighbors", "20"]
+GIVEN = ["--objective", "none", "--n-neighbors", "20"]
+QUICK = [*GIVEN, "--quiet"]
 
 
 def make_frame(n, seed=0):
     random = np.random.default_rng(seed)
     x, z = random.uniform(size=(2, n))
     target = np.sin(6 * x) + z + 0.05 * random.standard_normal(n)
-    return pl.DataFrame(
-        {
-            "id": [f"p{k}" for k in range(n)],
-            "x": x,
-            "z": z,
-            "y": target,
-            "y2": 2 * target,
-            "station": random.integers(0, 5, n),
-            "w": random.integers(1, 3, n),
-        }
-    )
+    columns = {"id": [f"p{k}" for k in range(n)], "x": x, "z": z, "y": target, "y2": 2 * target}
+    more = {"station": random.integers(0, 5, n), "w": random.integers(1, 3, n)}
+    return pl.DataFrame(columns | more)
 
 
 def run(*arguments):
@@ -36,6 +29,13 @@ def run(*arguments):
 
 def run_ok(*arguments):
     assert run(*arguments) == 0
+
+
+def said_by(capsys, *arguments):
+    """What a command that succeeds says, on stdout and on stderr."""
+    capsys.readouterr()
+    run_ok(*arguments)
+    return capsys.readouterr()
 
 
 def error_of(capsys, *arguments):
@@ -50,8 +50,6 @@ def error_of(capsys, *arguments):
 
 
 def json_of(capsys, *arguments):
-    capsys.readouterr()
-    run_ok(*arguments, "--json", "--quiet")
-    captured = capsys.readouterr()
+    captured = said_by(capsys, *arguments, "--json", "--quiet")
     assert captured.err == ""
     return json.loads(captured.out)

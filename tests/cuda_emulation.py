@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 
-from lsgp.backends.cuda.sources import source_of
+from lsgp.backends.cuda.modules import source_of
 
 COMPILER = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
 C_NAMES = {"float32": "float", "float64": "double"}

@@ -17,8 +17,8 @@ import pytest
 from fake_device import LikeCuPy
 
 from lsgp import backends
-from lsgp.backends.cuda import device, modules, solve, streams
-from lsgp.backends.cuda.placed import PlacedBackend
+from lsgp.backends.cuda import device, modules, solve
+from lsgp.backends.forwarding import PlacedBackend
 
 REASON = backends.cuda.why_not()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -168,7 +168,7 @@ def emulate(monkeypatch, n_threads=32):
     device.forget_devices()
     monkeypatch.setitem(sys.modules, "cupy", library)
     monkeypatch.setitem(sys.modules, "cupyx", library)
-    monkeypatch.setattr(streams, "_idle", {})
+    monkeypatch.setattr(device, "_idle", {})
     monkeypatch.setattr(modules, "_kernels", {})
     monkeypatch.setattr(modules, "_compile", lambda *wanted: EmulatedKernel(library, *wanted))
     monkeypatch.setattr(solve, "_compile_for_tuning", lambda n_inputs: None)

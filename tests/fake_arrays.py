@@ -12,7 +12,7 @@ from fake_device import LikeCuPy
 
 from lsgp.backends import cpu, host
 from lsgp.backends.contract import Systems
-from lsgp.backends.cuda import backend, pipeline
+from lsgp.backends.cuda import backend
 from lsgp.backends.cuda.search import enter
 from lsgp.method.contract import LocalProblem, Predictions
 from lsgp.search.coarse import search_units
@@ -201,10 +201,8 @@ def download_together(arrays):
 
 def put_on_host(monkeypatch):
     """All that the path of queries asks of a device; CuPy's stand-in is in `sys.modules`."""
-    for name in (find_nearest, find):
-        monkeypatch.setattr(pipeline.search, name.__name__, name)
-    monkeypatch.setattr(backend.coarse, "find_units", find_units)
-    monkeypatch.setattr(pipeline.solve, "predict", predict)
-    for module in (pipeline, backend):
-        for name in (download, download_together):
-            monkeypatch.setattr(module, name.__name__, name)
+    for function in (find_nearest, find, find_units):
+        monkeypatch.setattr(backend.search, function.__name__, function)
+    monkeypatch.setattr(backend.solve, "predict", predict)
+    for function in (download, download_together):
+        monkeypatch.setattr(backend, function.__name__, function)

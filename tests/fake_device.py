@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What stands for a device where there is none: NumPy for CuPy, SciPy for cuSOLVER."""
 
+import contextlib
 import types
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
+from lsgp.backends.cuda import dense as device_dense
 from lsgp.method.kernels import KERNELS
 
 #: What is left where a device would not write: nobody may read it.
@@ -19,41 +21,46 @@ class PoisonedNumpy:
     def __getattr__(self, name):
         return getattr(np, name)
 
+    asnumpy = staticmethod(np.array)
+
     @staticmethod
     def empty(shape, dtype=float):
         return np.full(shape, POISON, dtype)
 
 
-class FakeAlgebra:
-    """As `lsgp.backends.cuda.dense.Algebra`."""
+def correlate_there(kernel, left, right, rho, by_r2):
+    values = KERNELS[kernel](cdist(left, right, "sqeuclidean"))
+    for target, found in zip((rho, by_r2), values, strict=True):
+        if target is not None:
+            target[:] = found
 
-    library = PoisonedNumpy()
-    memory = 10**12
 
-    def to_host(self, array):
-        return np.array(array)
+def factor_in_place(matrix):
+    symmetric = np.tril(matrix) + np.tril(matrix, -1).T
+    try:
+        found = np.linalg.cholesky(symmetric)
+    except np.linalg.LinAlgError:
+        return False
+    lower = np.tril_indices(len(matrix))
+    matrix[lower] = found[lower]
+    return True
 
-    def free_memory(self):
-        return self.memory
 
-    def correlate(self, kernel, left, right, rho, by_r2):
-        values = KERNELS[kernel](cdist(left, right, "sqeuclidean"))
-        for target, found in zip((rho, by_r2), values, strict=True):
-            if target is not None:
-                target[:] = found
+def invert_small(block):
+    return solve_triangular(np.tril(block), np.eye(len(block)), lower=True)
 
-    def factor(self, matrix):
-        symmetric = np.tril(matrix) + np.tril(matrix, -1).T
-        try:
-            found = np.linalg.cholesky(symmetric)
-        except np.linalg.LinAlgError:
-            return False
-        lower = np.tril_indices(len(matrix))
-        matrix[lower] = found[lower]
-        return True
 
-    def invert_triangle(self, block):
-        return solve_triangular(np.tril(block), np.eye(len(block)), lower=True)
+#: Bytes that are free.
+MEMORY = 10**12
+
+
+def dense_on_host(monkeypatch):
+    """A `DeviceDense` whose device is NumPy."""
+    for function in (correlate_there, factor_in_place, invert_small):
+        monkeypatch.setattr(device_dense, function.__name__, function)
+    monkeypatch.setattr(device_dense, "cupy", PoisonedNumpy)
+    monkeypatch.setattr(device_dense, "free_memory", lambda: MEMORY)
+    return device_dense.DeviceDense(contextlib.nullcontext)
 
 
 class LikeCuPy:

@@ -24,31 +24,27 @@ def points(n=300, seed=0):
     """Points of a square of 1 km in the Netherlands, with a covariate and two targets."""
     rng = np.random.default_rng(seed)
     x, y = rng.uniform(0, 1000, size=(2, n))
-    x0, y0 = 155000.0, 463000.0
     columns = {
         "zinc": field(x, y),
         "lead": 2 * field(x, y) + 1,
         "height": x / 100,
         "kind": np.where(x > 500, "clay", "sand"),
     }
-    return geopandas.GeoDataFrame(
-        columns, geometry=geopandas.points_from_xy(x0 + x, y0 + y), crs=DUTCH
-    )
+    places = geopandas.points_from_xy(155000.0 + x, 463000.0 + y)
+    return geopandas.GeoDataFrame(columns, geometry=places, crs=DUTCH)
 
 
-SETTINGS = {
-    "objective": None,
-    "hyperparameters__noise_variance": 1e-3,
-    "n_neighbors": 30,
-}
+SETTINGS = {"objective": None, "hyperparameters__noise_variance": 1e-3, "n_neighbors": 30}
+
+
+def regressor(**settings):
+    return LSGPRegressor().set_params(**SETTINGS, **settings)
 
 
 @functools.cache
 def model(target="zinc", covariates=()):
     names = list(target) if isinstance(target, tuple) else target
-    return fit(
-        LSGPRegressor().set_params(**SETTINGS), points(), names, covariates=covariates, units=None
-    )
+    return fit(regressor(), points(), names, covariates=covariates)
 
 
 #: The square, less a margin.

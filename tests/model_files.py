@@ -59,3 +59,7 @@ def shorter(array):
 
 def as_text(text):
     return lambda array: np.frombuffer(text.encode(), np.uint8)
+
+
+def as_type(dtype):
+    return lambda array: array.astype(dtype)

@@ -3,8 +3,7 @@
 
 import numpy as np
 
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 
 
 def naive_search(X, lengthscale, queries, k=None, radius=None, e=NO_EXCLUSIONS, unit=None):

@@ -17,7 +17,7 @@ from lsgp.backends import cpu, cuda
 from lsgp.backends.contract import ScoreRequest, Systems, around
 from lsgp.method.contract import LocalModel
 from lsgp.search.coarse import UnitRequest, build_coarse_tree
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions
 from lsgp.search.index import build_index
 
 #: Neighbors, inputs and targets, one for each kind of kernel, or of memory that it works in: a warp

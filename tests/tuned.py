@@ -21,7 +21,5 @@ def regressor(**settings):
 
 
 def assert_same_predictions(one, other, queries):
-    for first, second in zip(
-        one.predict(queries, return_std=True), other.predict(queries, return_std=True), strict=True
-    ):
-        assert np.array_equal(first, second)
+    found = (model.predict(queries, return_std=True) for model in (one, other))
+    np.testing.assert_array_equal(*found)

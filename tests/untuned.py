@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 from lsgp import LSGPRegressor
-from lsgp.method.shape import Shape
+from lsgp.method.combination import Shape
 
 #: Of some predictions within the range of the contrast, and of some beyond it.
 SHAPE = Shape(tail=0.4, contrast=0.3, log_typical=-1.1, log_smallest=-1.3, log_largest=-0.9)

@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from lsgp.ensemble.variogram import variogram
     from lsgp.estimators.classifier import LSGPClassifier
     from lsgp.estimators.regressor import LSGPRegressor
-    from lsgp.inputs.coordinates import Rotated, Sphere
-    from lsgp.inputs.effort import Effort
     from lsgp.inputs.empirical_variogram import empirical_variogram
-    from lsgp.inputs.hyperparameters import Hyperparameters
-    from lsgp.inputs.localizer import Localizer
+    from lsgp.inputs.setting_objects import Effort, Hyperparameters, Localizer, Rotated, Sphere
     from lsgp.method.distribution import PredictiveDistribution
     from lsgp.storage import ModelFileError
 
@@ -39,15 +36,15 @@ __version__ = "0.1.0"
 #: Public names are imported when they are first used: scikit-learn takes a second, which the
 #: command line's ``--help`` should not.
 _HOMES = {
-    "Effort": "lsgp.inputs.effort",
-    "Hyperparameters": "lsgp.inputs.hyperparameters",
+    "Effort": "lsgp.inputs.setting_objects",
+    "Hyperparameters": "lsgp.inputs.setting_objects",
     "LSGPClassifier": "lsgp.estimators.classifier",
     "LSGPRegressor": "lsgp.estimators.regressor",
-    "Localizer": "lsgp.inputs.localizer",
+    "Localizer": "lsgp.inputs.setting_objects",
     "ModelFileError": "lsgp.storage",
     "PredictiveDistribution": "lsgp.method.distribution",
-    "Rotated": "lsgp.inputs.coordinates",
-    "Sphere": "lsgp.inputs.coordinates",
+    "Rotated": "lsgp.inputs.setting_objects",
+    "Sphere": "lsgp.inputs.setting_objects",
     "TuningStoppedWarning": "lsgp.compute.clock",
     "empirical_variogram": "lsgp.inputs.empirical_variogram",
     "variogram": "lsgp.ensemble.variogram",

@@ -50,16 +50,12 @@ def test_native_core_agrees_with_the_reference(kernel, localizer):
             cast = as_dtype(instance, dtype)
             for name, core in CORES.items():
                 label = f"{case}, {dtype}, {name}"
-                queries = (cast.problem, cast.queries, cast.neighbors)
-                actual = cpu.predict(Systems(*queries), core=core)
+                actual = cpu.predict(cast.systems, core=core)
                 assert_close(actual, predicted, TOLERANCES[dtype], label)
-                again, derivatives = cpu.differentiate(Systems(*queries), core=core)
+                again, derivatives = cpu.differentiate(cast.systems, core=core)
                 assert_identical(again, actual)
                 assert_close(derivatives, by_query[1], DERIVATIVE_TOLERANCES[dtype], label)
-                actual = cpu.score(
-                    cast.judged_by(objective),
-                    core=core,
-                )
+                actual = cpu.score(cast.judged_by(objective), core=core)
                 assert_close(actual, scored, TOLERANCES[dtype], f"{label}, {objective}")
 
 
@@ -67,20 +63,17 @@ def test_native_core_agrees_with_the_reference(kernel, localizer):
 def test_native_core_agrees_on_averages_and_on_coefficients(kernel, localizer):
     for turn, case in enumerate(cases_of(kernel, localizer)):
         instance = make_instance(case)
-        problem, queries, neighbors = instance.problem, instance.queries, instance.neighbors
+        (problem, queries, neighbors, _), systems = instance.systems, instance.systems
         offsets = np.random.default_rng(turn).normal(0.0, 0.3, (len(queries), 3, queries.shape[1]))
         points = queries[:, None, :] + offsets * problem.model.lengthscale
-        averages = reference.predict(Systems(problem, queries, neighbors, points))
-        expected = reference.coefficients(Systems(problem, queries, neighbors))
+        averages = reference.predict(systems._replace(points=points))
+        expected = reference.coefficients(systems)
         for name, core in CORES.items():
             for dtype in DTYPES:
-                cast = as_dtype(instance, dtype)
-                actual = cpu.predict(
-                    Systems(cast.problem, cast.queries, cast.neighbors, points.astype(dtype)),
-                    core=core,
-                )
+                areas = as_dtype(instance, dtype).systems._replace(points=points.astype(dtype))
+                actual = cpu.predict(areas, core=core)
                 assert_close(actual, averages, TOLERANCES[dtype], f"{case}, {dtype}, {name}")
-            got = cpu.coefficients(Systems(problem, queries, neighbors), core=core)
+            got = cpu.coefficients(systems, core=core)
             for field in ("weight", "variance", "status"):
                 np.testing.assert_allclose(
                     getattr(got, field), getattr(expected, field), rtol=1e-9, err_msg=str(case)
@@ -91,23 +84,18 @@ def test_native_core_agrees_on_averages_and_on_coefficients(kernel, localizer):
             if turn % 4 == 0:
                 # [E4] is the sum of coefficients times targets.
                 mean = np.einsum("qm,qmt->qt", got.beta, problem.y[neighbors])
-                of_model = reference.predict(Systems(problem, queries, neighbors)).mean
+                of_model = reference.predict(systems).mean
                 np.testing.assert_allclose(mean, of_model, rtol=0, atol=1e-6)
 
 
 @each_core
 @pytest.mark.parametrize("n_queries", [0, 1, 2, 7, 8, 9, 17, 33])
 def test_native_core_takes_any_number_of_queries(core, n_queries):
-    instance = make_instance(PLAIN._replace(has_fixed_bandwidth=True), n_queries=33)
-    part = slice(0, n_queries)
-    expected = reference.predict(
-        Systems(instance.problem, instance.queries[part], instance.neighbors[part])
-    )
-    actual = cpu.predict(
-        Systems(instance.problem, instance.queries[part], instance.neighbors[part]), core=core
-    )
+    systems = make_instance(PLAIN._replace(has_fixed_bandwidth=True), n_queries=33).systems
+    systems = systems.block(0, n_queries)
+    actual = cpu.predict(systems, core=core)
     assert len(actual.mean) == n_queries
-    assert_close(actual, expected, TOLERANCES["float64"], f"{n_queries} queries")
+    assert_close(actual, reference.predict(systems), TOLERANCES["float64"], f"{n_queries} queries")
 
 
 @each_backend
@@ -194,13 +182,13 @@ def test_threads_are_no_more_than_the_memory_budget_has_room_for(backend, has_gr
 
 
 def test_kernel_object_of_a_named_kernel_is_that_kernel():
-    instance = make_instance(PLAIN)
-    named = instance.problem.model
-    scaled = named.replace(kernel=sk.Matern(named.lengthscale, nu=1.5))
-    expected = reference.predict(instance.systems)
-    actual = reference.predict(
-        Systems(instance.problem._replace(model=scaled), instance.queries, instance.neighbors)
+    systems = make_instance(PLAIN).systems
+    named = systems.problem.model
+    scaled = systems.problem._replace(
+        model=named.replace(kernel=sk.Matern(named.lengthscale, nu=1.5))
     )
+    expected = reference.predict(systems)
+    actual = reference.predict(systems._replace(problem=scaled))
     assert_close(actual, expected, dict.fromkeys(expected._fields, 1e-12), "matern32")
 
 
@@ -217,12 +205,9 @@ def test_several_targets_equal_separate_solves(backend, n_targets):
     alone, losses = [], []
     for column in y.T:
         problem = LocalProblem(X, np.ascontiguousarray(column[:, None]), noise, model)
-        alone.append(backend.predict(Systems(problem, instance.queries, instance.neighbors)))
-        losses.append(
-            backend.score(
-                ScoreRequest(problem, instance.targets, instance.target_neighbors, "log_density")
-            )
-        )
+        own = instance._replace(problem=problem)
+        alone.append(backend.predict(own.systems))
+        losses.append(backend.score(own.judged_by("log_density")))
     for name in ("mean", "scale"):
         columns = np.hstack([getattr(one, name) for one in alone])
         np.testing.assert_allclose(getattr(together, name), columns, rtol=1e-12)

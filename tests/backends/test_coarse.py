@@ -11,18 +11,21 @@ from spaces import make_space
 from lsgp import LSGPRegressor, _core
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
-from lsgp.method.spread import spread_variance
 from lsgp.search import coarse
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.search.index import build_index
-from lsgp.solvers.nodes import Nodes
+from lsgp.solvers.coarse import Nodes, spread_variance
+
+
+def rows_of(tree, node):
+    begins, ends = tree.spans(np.array([node]))
+    return tree.order.ravel()[begins[0] : ends[0]]
 
 
 def rows_of_units(tree, units):
     return [
-        tree.rows_of(int(unit) - tree.n) if unit >= tree.n else np.array([unit])
+        rows_of(tree, int(unit) - tree.n) if unit >= tree.n else np.array([unit])
         for unit in units[units >= 0]
     ]
 
@@ -34,7 +37,7 @@ def units_by_hand(tree, X, query, m, limit, left_out=(), radius=0.0):
     heap, found = [], []
 
     def consider(node):
-        rows = tree.rows_of(node)
+        rows = rows_of(tree, node)
         low, high = z[rows].min(axis=0), z[rows].max(axis=0)
         gap = np.maximum(np.maximum(low - origin, origin - high), 0.0)
         if gap @ gap > limit**2:
@@ -51,7 +54,7 @@ def units_by_hand(tree, X, query, m, limit, left_out=(), radius=0.0):
     while heap and heap[0][0] < 0:
         width, node, away = heap[0]
         is_near, is_leaf = int(away <= limit**2), node >= n_leaves - 1
-        n_inside = len(tree.rows_of(node)) if is_leaf else 2
+        n_inside = len(rows_of(tree, node)) if is_leaf else 2
         if width > -np.inf and n_units + n_inside - is_near > m:
             break
         heapq.heappop(heap)
@@ -59,7 +62,7 @@ def units_by_hand(tree, X, query, m, limit, left_out=(), radius=0.0):
         if not is_leaf:
             n_units += consider(2 * node + 1) + consider(2 * node + 2)
             continue
-        for row in tree.rows_of(node):
+        for row in rows_of(tree, node):
             distance = float(np.sum((z[row] - origin) ** 2))
             is_far = np.sum((X[row] - query) ** 2) >= radius**2
             if row not in left_out and is_far and distance <= limit**2:
@@ -88,7 +91,8 @@ def test_units_are_those_of_the_walk_by_hand(monkeypatch, instruction_set, what)
         "radius": Exclusions(own, np.full(q, 0.3)),
     }[what]
     monkeypatch.setattr(coarse._core, "core", _core.load(instruction_set))
-    units = search_units(UnitRequest(tree, index, queries, m, 4.0, exclusions))
+    request = UnitRequest(tree, index, queries, m, 4.0, exclusions)
+    units = search_units(request)
     distances = index.measure(SearchRequest(queries, unit, m, exclusions)).distances
     for i in range(q):
         left_out = [] if what == "nothing" else [own[i]]
@@ -102,17 +106,8 @@ def test_units_are_those_of_the_walk_by_hand(monkeypatch, instruction_set, what)
         assert len(np.unique(rows)) == len(rows) > m
         assert not set(rows) & set(left_out)
         assert (np.sum((X[rows] - queries[i]) ** 2, axis=1) >= radius**2).all()
-    alone = np.concatenate(
-        [
-            search_units(
-                UnitRequest(
-                    tree, index, queries[i : i + 1], m, 4.0, exclusions.of_queries(slice(i, i + 1))
-                )
-            )
-            for i in range(q)
-        ]
-    )
-    np.testing.assert_array_equal(alone, units)
+    alone = [search_units(request.block(i, i + 1)) for i in range(q)]
+    np.testing.assert_array_equal(np.concatenate(alone), units)
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 37, 1001])
@@ -124,7 +119,7 @@ def test_nodes_are_the_most_precise_means_of_their_rows(n):
     averages = tree.average(y)
     n_seen = 0
     for node in range(tree.n_nodes):
-        rows = tree.rows_of(node)
+        rows = rows_of(tree, node)
         share = 1.0 / noise[rows]
         mean = share @ X[rows] / share.sum()
         np.testing.assert_allclose(tree.shares[node], share.sum())
@@ -179,11 +174,16 @@ FIXED = {
     "hyperparameters__scale": "global",
     "n_neighbors": 64,
 }
+PLAIN = {"prior_mean": 0.0, "hyperparameters__signal_variance": 1.0}
+
+
+def made(X, y, reach, fit=None, **settings):
+    settings = FIXED | {"localizer__reach": reach} | settings
+    return LSGPRegressor().set_params(**settings).fit(X, y, **(fit or {}))
 
 
 def fit(reach=8.0, n=4000, **settings):
-    X, y = noisy(n)
-    return LSGPRegressor().set_params(**FIXED | {"localizer__reach": reach} | settings).fit(X, y)
+    return made(*noisy(n), reach, **settings)
 
 
 def test_units_average_noise_away_that_as_many_rows_cannot():
@@ -212,16 +212,14 @@ def test_a_coarse_prediction_is_that_of_a_gp_on_the_means():
     rng = np.random.default_rng(5)
     X, y = noisy(600, seed=2)
     noise = rng.uniform(0.5, 2.0, 600)
-    settings = FIXED | {"localizer__reach": 4.0, "n_neighbors": 32, "input_transform": None}
+    settings = {"prior_mean": 0.0, "trend": None, "localizer": "rectangular", "n_neighbors": 32}
+    settings |= {"input_transform": None, "localizer__decay": None}
     settings |= {
-        "prior_mean": 0.0,
-        "hyperparameters__signal_variance": 0.25,
-        "hyperparameters__noise_variance": 1.0,
-        "trend": None,
-        "localizer": "rectangular",
+        f"hyperparameters__{name}": value
+        for name, value in (("signal_variance", 0.25), ("noise_variance", 1), ("lengthscale", 0.5))
     }
-    settings |= {"localizer__decay": None, "hyperparameters__lengthscale": 0.5}
-    model = LSGPRegressor().set_params(**settings).fit(X, y, sample_weight=1.0 / noise)
+    weight = {"sample_weight": 1.0 / noise}
+    model = made(X, y, 4.0, weight, **settings)
     query = np.array([[0.3, 0.6]])
     solver = model.fitted_[0].solver
     units = solver.neighborhoods(query)[0]
@@ -245,11 +243,7 @@ def test_a_coarse_prediction_is_that_of_a_gp_on_the_means():
     mean, std = model.predict(query, return_std=True, kind="latent")
     np.testing.assert_allclose(mean[0], beta @ targets, rtol=2e-3)
     np.testing.assert_allclose(std[0] ** 2, 0.25 * (1.0 - k @ beta), rtol=2e-3)
-    slow = (
-        LSGPRegressor()
-        .set_params(**settings, backend="reference")
-        .fit(X, y, sample_weight=1.0 / noise)
-    )
+    slow = made(X, y, 4.0, weight, **settings, backend="reference")
     np.testing.assert_allclose(slow.predict(query), mean, rtol=1e-10)
 
 
@@ -258,12 +252,8 @@ def test_what_is_left_out_is_in_no_unit():
     groups = np.arange(2000) // 5
     changed = y.copy()
     changed[:5] += 1e6
-    models = [
-        LSGPRegressor()
-        .set_params(**FIXED, localizer__reach=6.0, prior_mean=0.0)
-        .fit(X, target, groups=groups)
-        for target in (y, changed)
-    ]
+    given = {"groups": groups}
+    models = [made(X, target, 6.0, given, prior_mean=0.0) for target in (y, changed)]
     means = [model.loo().predicted.mean[:10] for model in models]
     np.testing.assert_array_equal(means[0][:5], means[1][:5])
     assert (np.abs(means[0][5:] - means[1][5:]) > 1).any()
@@ -281,27 +271,16 @@ def test_predictions_depend_on_the_rows_alone(tmp_path):
     for other in (LSGPRegressor.load(tmp_path / "model.lsgp"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.predict(queries, return_std=True), expected)
     X, y = noisy(2000)
-    plain = {
-        "prior_mean": 0.0,
-        "hyperparameters__signal_variance": 1.0,
-        "input_transform": None,
-        "hyperparameters__lengthscale": 0.5,
-    }
+    plain = PLAIN | {"input_transform": None, "hyperparameters__lengthscale": 0.5}
     grown = fit(n=2000, **plain).partial_fit(X[:90] + 0.001, y[:90]).forget(np.arange(40, 70))
     rows = np.delete(np.arange(2090), np.arange(40, 70))
-    fresh = (
-        LSGPRegressor()
-        .set_params(**FIXED | plain, localizer__reach=8.0)
-        .fit(np.vstack([X, X[:90] + 0.001])[rows], np.append(y, y[:90])[rows])
-    )
+    fresh = made(np.vstack([X, X[:90] + 0.001])[rows], np.append(y, y[:90])[rows], 8.0, **plain)
     np.testing.assert_allclose(grown.predict(queries), fresh.predict(queries), rtol=1e-12)
 
 
 def test_explanations_name_groups_of_rows():
     X, y = noisy(2000)
-    model = (
-        LSGPRegressor().set_params(**FIXED, localizer__reach=6.0).fit(X, np.column_stack([y, -y]))
-    )
+    model = made(X, np.column_stack([y, -y]), 6.0)
     query = np.array([[0.3, 0.6], [0.9, 0.1]])
     explained = model.explain(query)
     own = explained.of_query(0)
@@ -317,13 +296,7 @@ def test_explanations_name_groups_of_rows():
 
 def test_a_group_counts_by_the_targets_of_all_its_rows():
     X, y = noisy(2000)
-    settings = FIXED | {
-        "localizer__reach": 6.0,
-        "prior_mean": 0.0,
-        "hyperparameters__signal_variance": 1.0,
-    }
-    query = np.array([[0.3, 0.6]])
-    model = LSGPRegressor().set_params(**settings).fit(X, y)
+    query, model = np.array([[0.3, 0.6]]), made(X, y, 6.0, **PLAIN)
     own, fitted = model.explain(query).of_query(0), model.fitted_[0]
     units = fitted.solver.neighborhoods(fitted.inputs_of(query))[0]
     for k in (-3, -9, 0):  # the last has no weight, and is not listed
@@ -335,7 +308,7 @@ def test_a_group_counts_by_the_targets_of_all_its_rows():
         )
         changed = y.copy()
         changed[rows] += 1.0
-        moved = LSGPRegressor().set_params(**settings).fit(X, changed).predict(query)[0]
+        moved = made(X, changed, 6.0, **PLAIN).predict(query)[0]
         np.testing.assert_allclose(moved - model.predict(query)[0], own.coefficients[k], rtol=1e-6)
 
 
@@ -362,50 +335,42 @@ def test_gradients_are_those_of_predictions_with_the_same_units():
     np.testing.assert_allclose(np.ravel(gradient), differences, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"localizer__reach": 0.5}, "reach=0.5 is neither 'auto' nor a number of at least 1"),
-        ({"localizer__reach": "far"}, "reach='far' is neither 'auto' nor a number"),
-        (
-            {"localizer__reach": 2.0, "localizer__bandwidth": 1.0},
-            "Use bandwidth='adaptive', or reach=1",
-        ),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        LSGPRegressor().set_params(objective=None, **settings).fit(np.eye(3), np.arange(3))
+def test_settings_that_mean_nothing_are_refused():
+    for reach, bandwidth, message in (
+        (0.5, "adaptive", "reach=0.5 is neither 'auto' nor a number of at least 1"),
+        ("far", "adaptive", "reach='far' is neither 'auto' nor a number"),
+        (2.0, 1.0, "Use bandwidth='adaptive', or reach=1"),
+    ):
+        settings = {"localizer__reach": reach, "localizer__bandwidth": bandwidth}
+        with pytest.raises(ValueError, match=message):
+            LSGPRegressor(objective=None).set_params(**settings).fit(np.eye(3), np.arange(3))
 
 
 def test_a_reach_for_no_more_than_there_is_changes_nothing():
     X, y = noisy(60)
-    models = [
-        LSGPRegressor().set_params(**FIXED, localizer__reach=reach).fit(X, y)
-        for reach in (1.0, 9.0)
-    ]
+    models = [made(X, y, reach) for reach in (1.0, 9.0)]
     np.testing.assert_array_equal(*(model.predict(X[:5] + 0.01) for model in models))
 
 
 def test_several_targets_of_known_noise_have_nodes_of_their_own():
     X, y = noisy(1500)
     Y = np.column_stack([y, 0.1 * y])
-    noise = np.random.default_rng(0).uniform(0.5, 2.0, 1500)
-    settings = FIXED | {"hyperparameters__noise_variance": None, "localizer__reach": 6.0}
-    both = LSGPRegressor().set_params(**settings).fit(X, Y, noise_variance=noise)
+    noise = {"noise_variance": np.random.default_rng(0).uniform(0.5, 2.0, 1500)}
+    both = made(X, Y, 6.0, noise, hyperparameters__noise_variance=None)
     queries = X[:20] + 0.01
     for j in range(2):
-        alone = LSGPRegressor().set_params(**settings).fit(X, Y[:, j], noise_variance=noise)
+        alone = made(X, Y[:, j], 6.0, noise, hyperparameters__noise_variance=None)
         np.testing.assert_allclose(both.predict(queries)[:, j], alone.predict(queries), rtol=1e-6)
 
 
 def test_nodes_of_one_place_have_no_spread():
     X = np.repeat(np.linspace(0.0, 1.0, 8)[:, None], 8, axis=0)
     model = LocalModel("rbf", "smooth", np.ones(1), noise_variance=0.5)
-    nodes = Nodes.build(LocalProblem(X, X.copy(), np.ones(64), model))
-    at = nodes.tree.nodes_of_size(8)
-    np.testing.assert_array_equal(nodes.sizes(64 + at), 8)
-    np.testing.assert_allclose(nodes.noise(model, at), 1.0 / 8.0)
+    problem = LocalProblem(X, X.copy(), np.ones(64), model)
+    nodes = Nodes.build(problem)
+    units = 64 + nodes.tree.nodes_of_size(8)
+    np.testing.assert_array_equal(nodes.places(units)[2], 8)
+    np.testing.assert_allclose(nodes.behind(problem).noise[units], 1.0 / 8.0)
 
 
 def test_threads_and_parts_change_no_digit_of_what_nodes_are(monkeypatch):
@@ -415,9 +380,7 @@ def test_threads_and_parts_change_no_digit_of_what_nodes_are(monkeypatch):
     problem = LocalProblem(X, X[:, :1].copy(), noise, model)
     nodes = Nodes.build(problem)
     behind = nodes.behind(problem)
-    at_once = nodes.noise(model, np.arange(nodes.tree.n_nodes))
-    assert np.array_equal(behind.noise[5000:], at_once)
-    monkeypatch.setattr("lsgp.solvers.nodes.NODES_AT_A_TIME", 64)
+    monkeypatch.setattr("lsgp.solvers.coarse.NODES_AT_A_TIME", 64)
     for ours, theirs in zip(behind[:3], nodes.behind(problem, n_threads=3)[:3], strict=True):
         assert np.array_equal(ours, theirs)
 

@@ -13,66 +13,53 @@ from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
 
 
-def problem_arguments(problem):
-    X, y, noise, _ = problem
-    return {"X": X, "y": y, "noise": noise, "model": cpu._pack(problem, False)[3]}
+def arguments_of(function, dtype, **rest):
+    """The first arguments of a native function, by name and in order, and the rest."""
+    instance = as_dtype(make_instance(PLAIN), dtype)
+    X, y, noise, _ = instance.problem
+    values = {"X": X, "y": y, "noise": noise, "model": cpu._pack(instance.problem, False)[3]}
+    if function == "score":
+        return values | {
+            "targets": instance.targets,
+            "neighbors": instance.target_neighbors,
+            **rest,
+        }
+    points = {"points": np.zeros((3, 2, 2), dtype)} if function == "predict" else {}
+    return values | {"queries": instance.queries, **points, "neighbors": instance.neighbors, **rest}
+
+
+def solved(dtype):
+    mean, scale = np.empty((3, 1), dtype), np.empty((3, 1), dtype)
+    variance, dof = np.empty(3, dtype), np.empty(3, dtype)
+    status = np.empty(3, np.int32)
+    return {"mean": mean, "variance": variance, "scale": scale, "dof": dof, "status": status}
 
 
 def predict_arguments(core, dtype):
-    """Arguments of the native predict, by name and in order."""
-    instance = as_dtype(make_instance(PLAIN), dtype)
-    return getattr(core, f"predict_{dtype}"), {
-        **problem_arguments(instance.problem),
-        "queries": instance.queries,
-        "points": np.zeros((3, 2, instance.queries.shape[1]), dtype),
-        "neighbors": instance.neighbors,
-        "mean": np.empty((3, 1), dtype),
-        "variance": np.empty(3, dtype),
-        "scale": np.empty((3, 1), dtype),
-        "dof": np.empty(3, dtype),
-        "status": np.empty(3, np.int32),
-    }
+    return getattr(core, f"predict_{dtype}"), arguments_of("predict", dtype, **solved(dtype))
 
 
 def differentiate_arguments(core, dtype):
-    _, values = predict_arguments(core, dtype)
-    del values["points"]
-    return getattr(core, f"differentiate_{dtype}"), {
-        **values,
-        "mean_by_query": np.empty((3, 1, 2), dtype),
-        "variance_by_query": np.empty((3, 2), dtype),
-        "scale_by_query": np.empty((3, 1, 2), dtype),
-        "dof_by_query": np.empty((3, 2), dtype),
-        "noise_unit_by_query": np.empty((3, 2), dtype),
-    }
+    shapes = ((3, 1, 2), (3, 2), (3, 1, 2), (3, 2), (3, 2))
+    by_query = {name: np.empty(shape, dtype) for name, shape in zip(BY_QUERY, shapes, strict=True)}
+    values = arguments_of("differentiate", dtype, **solved(dtype), **by_query)
+    return getattr(core, f"differentiate_{dtype}"), values
 
 
 def coefficients_arguments(core, dtype):
-    instance = as_dtype(make_instance(PLAIN), dtype)
-    return getattr(core, f"coefficients_{dtype}"), {
-        **problem_arguments(instance.problem),
-        "queries": instance.queries,
-        "neighbors": instance.neighbors,
-        "beta": np.empty(instance.neighbors.shape, dtype),
-        "weight": np.empty(instance.neighbors.shape, dtype),
-        "variance": np.empty(3, dtype),
-        "status": np.empty(3, np.int32),
-    }
+    m = PLAIN.n_neighbors
+    beta, weight = np.empty((3, m), dtype), np.empty((3, m), dtype)
+    outputs = {"beta": beta, "weight": weight, "variance": np.empty(3, dtype)}
+    outputs["status"] = np.empty(3, np.int32)
+    return getattr(core, f"coefficients_{dtype}"), arguments_of("coefficients", dtype, **outputs)
 
 
 def score_arguments(core, dtype):
-    instance = as_dtype(make_instance(PLAIN), dtype)
-    return getattr(core, f"score_{dtype}"), {
-        **problem_arguments(instance.problem),
-        "targets": instance.targets,
-        "neighbors": instance.target_neighbors,
-        "objective": 0,
-        "loss": np.empty(3),
-        "gradient": np.empty((3, 8)),
-        "status": np.empty(3, np.int32),
-    }
+    outputs = {"loss": np.empty(3), "gradient": np.empty((3, 8)), "status": np.empty(3, np.int32)}
+    return getattr(core, f"score_{dtype}"), arguments_of("score", dtype, objective=0, **outputs)
 
 
+BY_QUERY = [f"{name}_by_query" for name in ("mean", "variance", "scale", "dof", "noise_unit")]
 ROWS = {"y": "y must have as many rows as X", "noise": "noise must have as many rows as X"}
 PREDICTIONS = {
     **ROWS,
@@ -82,7 +69,6 @@ PREDICTIONS = {
         ("mean", "variance", "scale", "dof", "status"), "the outputs must have one row per query"
     ),
 }
-BY_QUERY = [f"{name}_by_query" for name in ("mean", "variance", "scale", "dof", "noise_unit")]
 WRONG_SHAPES = {
     predict_arguments: {
         **PREDICTIONS,
@@ -189,11 +175,9 @@ def test_workspace_grows_with_every_size(core, dtype):
     workspace = getattr(core, f"workspace_bytes_{dtype}")
     base = workspace(32, 3, 1, 0, False)
     assert base > 0
-    assert base < workspace(64, 3, 1, 0, False)
-    assert base < workspace(32, 9, 1, 0, False)
-    assert base < workspace(32, 3, 9, 0, False)
-    assert base < workspace(32, 3, 1, 4, False)
-    assert base < workspace(32, 3, 1, 0, True)
+    larger = (64, 3, 1, 0, False), (32, 9, 1, 0, False), (32, 3, 9, 0, False)
+    for size in (*larger, (32, 3, 1, 4, False), (32, 3, 1, 0, True)):
+        assert base < workspace(*size)
     # What a device works with is not of this machine's memory.
     for backend in (each for each in BACKENDS_HERE.values() if not each.is_device):
         assert backend.workspace_bytes(SystemSize(32, 3, 1, np.dtype(dtype), True)) > 0

@@ -24,54 +24,38 @@ def import_core(forced: str | None) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_baseline_is_always_available_and_last():
-    assert _core.available_instruction_sets()[-1] == "baseline"
-
-
-@pytest.mark.parametrize("forced", [None, ""])
-def test_best_available_set_is_chosen(forced):
-    best = _core.available_instruction_sets()[0]
+@pytest.mark.parametrize("forced", [None, "", *_core.available_instruction_sets()])
+def test_best_available_set_is_chosen_unless_another_is_forced(forced):
+    name = forced or _core.available_instruction_sets()[0]
     result = import_core(forced)
-    assert result.stdout.split() == [best, f"lsgp._core.{best}"], result.stderr
-
-
-@pytest.mark.parametrize("name", _core.available_instruction_sets())
-def test_variable_forces_the_set(name):
-    result = import_core(name)
     assert result.stdout.split() == [name, f"lsgp._core.{name}"], result.stderr
 
 
-def test_wrong_variable_is_an_import_error_that_says_what_is_available():
-    result = import_core("sse9")
+def test_unknown_sets_are_import_errors_that_say_what_is_available():
     available = ", ".join(_core.available_instruction_sets())
+    result = import_core("sse9")
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         "ImportError: The environment variable LSGP_INSTRUCTION_SET is 'sse9', which this machine "
         f"cannot run or this installation was not built with. Available: {available}. "
         "Unset LSGP_INSTRUCTION_SET to let lsgp choose."
     )
-
-
-@pytest.mark.parametrize("name", _core.available_instruction_sets())
-def test_every_available_set_loads_and_has_its_vector_width(name):
-    module = _core.load(name)
-    assert module.__name__ == f"lsgp._core.{name}"
-    assert module.vector_bytes == VECTOR_BYTES[name]
-
-
-@pytest.mark.parametrize("name", _core.available_instruction_sets())
-def test_every_set_binds_the_same_names(name):
-    def public(module):
-        return {key for key in vars(module) if not key.startswith("_")}
-
-    assert public(_core.load(name)) == public(_core.load("baseline"))
-
-
-def test_unknown_set_is_an_import_error_that_says_what_is_available():
-    available = ", ".join(_core.available_instruction_sets())
     message = (
         "lsgp has no native core for the instruction set 'sse9' on this machine. "
         f"Available: {available}."
     )
     with pytest.raises(ImportError, match=f"^{re.escape(message)}$"):
         _core.load("sse9")
+
+
+def test_every_available_set_has_its_vector_width_and_the_same_names():
+    def public(module):
+        return {key for key in vars(module) if not key.startswith("_")}
+
+    names = _core.available_instruction_sets()
+    assert names[-1] == "baseline"
+    for name in names:
+        module = _core.load(name)
+        assert module.__name__ == f"lsgp._core.{name}"
+        assert module.vector_bytes == VECTOR_BYTES[name]
+        assert public(module) == public(_core.load("baseline"))

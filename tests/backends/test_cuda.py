@@ -37,8 +37,7 @@ from lsgp.method.contract import (
     LocalProblem,
 )
 from lsgp.search.coarse import UnitRequest, build_coarse_tree
-from lsgp.search.contract import TooManyNeighborsError
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, TooManyNeighborsError
 from lsgp.search.index import build_index
 
 
@@ -257,32 +256,30 @@ def outcome(backend, *arguments):
 
 
 @needs_device
-@each_dtype
-@pytest.mark.parametrize("bandwidth", ["adaptive", 0.4])
-def test_an_estimator_on_the_device_predicts_as_on_the_host(bandwidth, dtype):
+@pytest.mark.parametrize(
+    ("n", "d", "dtype", "settings"),
+    [
+        (3000, 3, "float64", {"localizer__bandwidth": "adaptive"}),
+        (3000, 3, "float32", {"localizer__bandwidth": "adaptive"}),
+        (3000, 3, "float64", {"localizer__bandwidth": 0.4}),
+        (3000, 3, "float32", {"localizer__bandwidth": 0.4}),
+        (20_000, 2, "float64", {"localizer__reach": 4.0, "n_neighbors": 48}),
+    ],
+)
+def test_an_estimator_on_the_device_predicts_as_on_the_host(n, d, dtype, settings):
     rng = np.random.default_rng(0)
-    X, queries = rng.normal(size=(3000, 3)), rng.normal(size=(5000, 3))
-    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=3000)
-    settings = {**BARE, "dtype": dtype, "localizer__bandwidth": bandwidth}
-    models = [
-        LSGPRegressor().set_params(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")
+    X, queries = rng.normal(size=(n, d)), rng.normal(size=(9000, d))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    answers = [
+        LSGPRegressor(backend=name, dtype=dtype)
+        .set_params(**BARE | settings)
+        .fit(X, y)
+        .predict(queries, return_std=True)
+        for name in ("cpu", "cuda")
     ]
     tolerance = 1e-9 if dtype == "float64" else 1e-3
-    for left, right in zip(*(m.predict(queries, return_std=True) for m in models), strict=True):
+    for left, right in zip(*answers, strict=True):
         np.testing.assert_allclose(right, left, rtol=tolerance, atol=tolerance)
-
-
-@needs_device
-def test_a_coarse_estimator_on_the_device_predicts_as_on_the_host():
-    rng = np.random.default_rng(1)
-    X, queries = rng.normal(size=(20_000, 2)), rng.normal(size=(9000, 2))
-    y = np.sin(2.0 * X[:, 0]) + rng.normal(size=20_000)
-    settings = {**BARE, "localizer__reach": 4.0, "n_neighbors": 48}
-    models = [
-        LSGPRegressor().set_params(**settings, backend=name).fit(X, y) for name in ("cpu", "cuda")
-    ]
-    for left, right in zip(*(m.predict(queries, return_std=True) for m in models), strict=True):
-        np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-9)
 
 
 @needs_device
@@ -290,17 +287,16 @@ def test_rows_are_uploaded_once_and_go_with_their_arrays():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 4))
     gc.collect()  # what other tests left, whose copies go when it does
-    before = all_backends.cuda.residence.n_bytes
+    residence = all_backends.cuda.solves.residence
+    before = residence.n_bytes
     model = LocalModel("rbf", "smooth", np.ones(4))
     problem = LocalProblem(X, X[:, :1].copy(), np.ones(20_000), model)
-    all_backends.cuda.prepare(problem)
-    held = all_backends.cuda.residence.n_bytes
-    assert held - before == X.nbytes + 2 * X[:, 0].nbytes
-    all_backends.cuda.prepare(problem)
-    assert all_backends.cuda.residence.n_bytes == held
+    for _ in range(2):
+        all_backends.cuda.prepare(problem)
+        assert residence.n_bytes - before == X.nbytes + 2 * X[:, 0].nbytes
     del X, problem
     gc.collect()
-    assert all_backends.cuda.residence.n_bytes == before
+    assert residence.n_bytes == before
 
 
 @on_each_place

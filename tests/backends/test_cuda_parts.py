@@ -3,19 +3,18 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lsgp.backends.cuda import coarse, residence, search
-from lsgp.backends.cuda.coarse import NO_ROOM
+from lsgp.backends.cuda import modules, residence, search
 from lsgp.backends.cuda.device import Device
-from lsgp.backends.cuda.modules import allow_shared_memory
-from lsgp.backends.cuda.sources import PARTS, source_of
+from lsgp.backends.cuda.modules import PARTS, allow_shared_memory, source_of
 from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 
@@ -28,7 +27,7 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     class Library:
         asarray, asnumpy, flatnonzero = map(staticmethod, (np.asarray, np.asarray, np.flatnonzero))
 
-    monkeypatch.setattr(coarse, "cupy", lambda: Library)
+    monkeypatch.setattr(search, "cupy", lambda: Library)
     rng, unit, q = np.random.default_rng(0), np.ones(2), 9
     X = rng.normal(size=(500, 2))
     tree, index = build_coarse_tree(X, unit, np.ones(500)), build_index(X, unit)
@@ -37,8 +36,8 @@ def test_walks_without_room_are_those_of_the_host(monkeypatch):
     request = UnitRequest(tree, index, X[own], 16, 4.0, exclusions)
     expected = search_units(request)
     units = expected.copy()
-    units[[2, 7]] = NO_ROOM
-    coarse._ask_host(units, request)
+    units[[2, 7]] = search.NO_ROOM
+    search._ask_host(units, request)
     assert np.array_equal(units, expected)
 
 
@@ -59,8 +58,7 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
             raise LaunchedError
         counts[:] = n
 
-    for module in (coarse, search):
-        monkeypatch.setattr(module, "cupy", lambda: Library)
+    monkeypatch.setattr(search, "cupy", lambda: Library)
     device = Device("Small", 40, shared_memory, 10**9, "7.5", "14")
     monkeypatch.setattr(search, "find_device", lambda: device)
     monkeypatch.setattr(search, "_launch", count)
@@ -73,13 +71,13 @@ def test_what_a_warp_has_no_room_for_is_searched_by_the_host(monkeypatch, shared
     for request in (nearest, within):
         assert np.array_equal(search.find(index, request, here), index.search(request))
     units = UnitRequest(tree, index, queries, 600, 2.0, exclusions)
-    assert np.array_equal(coarse.find_units(units, index, here), search_units(units))
+    assert np.array_equal(search.find_units(units, index, here), search_units(units))
     if shared_memory > 1:  # what there is room for is the device's
         monkeypatch.setattr(search, "_launch", refuse)
         with pytest.raises(LaunchedError):
             search.find(index, nearest._replace(n_neighbors=100), here)
         with pytest.raises(LaunchedError):
-            coarse.find_units(units._replace(n_units=100), index, here)
+            search.find_units(units._replace(n_units=100), index, here)
 
 
 def test_shared_memory_that_was_allowed_is_not_taken_back():
@@ -146,3 +144,57 @@ def test_parts_of_an_array_are_uploaded_once_and_go_with_it(monkeypatch):
     assert here.upload_rows(rows[:0])[1] == -1
     del rows
     assert here.n_bytes == 0
+
+
+# ---- which thread compiles a kernel, and who waits for it ----
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """In the place of CuPy's: notes what it is asked for, waits, and fails as told."""
+    own = SimpleNamespace(asked=[], may_end=threading.Event(), error=None)
+
+    def compile_one(*wanted):
+        own.asked.append(wanted)
+        assert own.may_end.wait(10)
+        if own.error is not None:
+            raise own.error
+        return object()
+
+    runtime = SimpleNamespace(getDevice=lambda: 0)
+    library = SimpleNamespace(cuda=SimpleNamespace(Device=nullcontext, runtime=runtime))
+    monkeypatch.setattr(modules, "_kernels", {})
+    monkeypatch.setattr(modules, "_compile", compile_one)
+    monkeypatch.setattr(modules, "cupy", lambda: library)
+    return own
+
+
+def test_threads_that_need_one_kernel_have_it_compiled_once(compiler):
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(modules.kernel_of, "score", "score", "M=64") for _ in range(4)]
+        compiler.may_end.set()
+        kernels = {id(future.result(10)) for future in futures}
+    assert len(kernels) == 1
+    assert compiler.asked == [("score", "score", "M=64")]
+    other = modules.kernel_of("score", "score", "M=32")
+    assert id(other) not in kernels
+
+
+def test_what_is_begun_ahead_is_not_waited_for_and_not_begun_again(compiler):
+    wanted = [("score", "score"), ("predict", "predict")]
+    modules.compile_ahead(wanted)
+    modules.compile_ahead(wanted)
+    compiler.may_end.set()
+    assert modules.kernel_of(*wanted[0]) is modules.kernel_of(*wanted[0])
+    modules.kernel_of(*wanted[1])
+    assert sorted(compiler.asked) == sorted(wanted)
+
+
+def test_who_needs_a_kernel_that_failed_ahead_learns_why_and_may_try_again(compiler):
+    compiler.error = RuntimeError("no memory for the compiler")
+    compiler.may_end.set()
+    modules.compile_ahead([("score", "score")])
+    with pytest.raises(RuntimeError, match="no memory"):
+        modules.kernel_of("score", "score")
+    compiler.error = None
+    assert modules.kernel_of("score", "score") is not None

@@ -14,14 +14,14 @@ from fake_device import LikeCuPy
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.backends import _OTHERS, cpu, cuda
 from lsgp.backends.contract import Plan
-from lsgp.backends.cuda import device, pipeline, residence
+from lsgp.backends.cuda import backend as cuda_backend
+from lsgp.backends.cuda import device, residence
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
-from lsgp.backends.cuda.placed import PlacedBackend
-from lsgp.backends.fallback import FallbackBackend
-from lsgp.inputs.device_arrays import kind_of
+from lsgp.backends.forwarding import FallbackBackend, PlacedBackend
+from lsgp.inputs.containers import kind_of
 from lsgp.method import arrays
+from lsgp.method.combination import Shape
 from lsgp.method.contract import STATUS_IMPRECISE
-from lsgp.method.shape import Shape
 from lsgp.solvers.choose import change_backend
 from lsgp.solvers.failures import Failures
 from lsgp.solvers.solver import Block
@@ -71,6 +71,11 @@ def make_data(q=40):
     return X, y, 20.0 * rng.normal(size=(q, 2))
 
 
+def fit(X, y, noise=None, **settings):
+    settings = SETTINGS | {"backend": "cuda"} | settings
+    return LSGPRegressor().set_params(**settings).fit(X, y, noise_variance=noise)
+
+
 class Steps:
     """In the place of boosted trees, which the host sums."""
 
@@ -100,15 +105,12 @@ def check_answers(model, queries, make, take, tolerance=0.0, kind="observation")
     host = LSGPRegressor().set_params(**model.get_params()).set_params(backend="cpu")
     host.n_features_in_, host.ensemble_ = model.n_features_in_, model.ensemble_
     asked = make(queries)
-    answers = (
-        ((model.predict(asked),), (host.predict(queries),)),
-        (
-            model.predict(asked, return_std=True, kind=kind),
-            host.predict(queries, return_std=True, kind=kind),
-        ),
-        (model.predict_interval(asked, 0.8), host.predict_interval(queries, 0.8)),
-    )
-    for found, expected in answers:
+
+    def answers(estimator, X):
+        both = estimator.predict(X, return_std=True, kind=kind)
+        return (estimator.predict(X),), both, estimator.predict_interval(X, 0.8)
+
+    for found, expected in zip(answers(model, asked), answers(host, queries), strict=True):
         for left, right in zip(found, expected, strict=True):
             assert type(left) is type(asked)
             np.testing.assert_allclose(take(left), right, rtol=tolerance, atol=tolerance)
@@ -124,7 +126,7 @@ def copied_by(ask, asked, **options):
 @pytest.mark.parametrize("case", STAYS)
 def test_queries_on_a_device_do_not_leave_it(fake, case):
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
+    model = fit(X, y, **STAYS[case])
     for make in fake.values():
         asked = make(queries)
         assert copied_by(model.predict, asked) == []
@@ -138,11 +140,8 @@ def test_queries_on_a_device_do_not_leave_it(fake, case):
 def test_combinations_and_several_targets_stay_too(fake):
     X, y, queries = make_data()
     Y, noise = np.column_stack([y, 30.0 * y + X[:, 1]]), np.linspace(0.5, 2.0, 300)
-    settings = SETTINGS | {"backend": "cuda"}
-    models = [
-        LSGPRegressor().set_params(**(settings | other)).fit(X, Y, noise_variance=noise)
-        for other in ({}, {"kernel": "rbf", "input_transform": "yeo-johnson"})
-    ]
+    other = {"kernel": "rbf", "input_transform": "yeo-johnson"}
+    models = [fit(X, Y, noise, **more) for more in ({}, other)]
     model, asked = combine(*models), DeviceArray(queries)
     assert copied_by(model.predict, asked, return_std=True) == []
     check_answers(model, queries, DeviceArray, lambda array: array.values, kind="latent")
@@ -151,9 +150,7 @@ def test_combinations_and_several_targets_stay_too(fake):
 @pytest.mark.parametrize("case", CROSSES)
 def test_what_the_host_solves_crosses_alone(fake, case):
     X, y, queries = make_data()
-    settings = SETTINGS | {"backend": "cuda"}
-    other = LSGPRegressor().set_params(**(settings | CROSSES[case])).fit(X, y)
-    both = combine(LSGPRegressor().set_params(**settings).fit(X, y), other, boosted=Steps())
+    both = combine(fit(X, y), fit(X, y, **CROSSES[case]), boosted=Steps())
     asked = DeviceArray(queries)
     check_answers(both, queries, DeviceArray, lambda array: array.values)
     # Once for the trees, and once for the one model.
@@ -163,8 +160,8 @@ def test_what_the_host_solves_crosses_alone(fake, case):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch, dtype):
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda", dtype=dtype).fit(X, y)
-    solve, turns = pipeline.solve.predict, []
+    model = fit(X, y, dtype=dtype)
+    solve, turns = cuda_backend.solve.predict, []
 
     def lose_digits(problem, *rest):
         """Of every third query, the first time."""
@@ -175,14 +172,14 @@ def test_systems_that_are_solved_again_are_answered_there_too(fake, monkeypatch,
             solved.mean[::3] = np.nan
         return solved
 
-    monkeypatch.setattr(pipeline.solve, "predict", lose_digits)
+    monkeypatch.setattr(cuda_backend.solve, "predict", lose_digits)
     check_answers(model, queries, DeviceArray, lambda array: array.values, 1e-5)
     assert turns == [40, 14] * 3
 
 
 def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS, backend="cpu").fit(X, y)
+    model = fit(X, y, backend="cpu")
     backend = FallbackBackend("cuda or cpu", PlacedBackend(), cpu)
     monkeypatch.setitem(_OTHERS, "cuda or cpu", backend)
     solver = change_backend(model.ensemble_.heaviest.solver, backend)
@@ -191,7 +188,7 @@ def test_a_device_without_memory_leaves_queries_to_the_host(fake, monkeypatch):
     def fail(*given):
         raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
 
-    monkeypatch.setattr(pipeline.solve, "predict", fail)
+    monkeypatch.setattr(cuda_backend.solve, "predict", fail)
     with pytest.warns(UserWarning, match="The device failed, and backend='auto' goes on"):
         found = solver.predict(DeviceArray(queries), BLOCK)
     assert np.array_equal(found.mean.values, expected.mean)
@@ -209,7 +206,7 @@ def test_what_fails_on_the_device_beside_the_backend_is_told(
     fake, monkeypatch, backend, error, told
 ):
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS, backend=backend).fit(X, y)
+    model = fit(X, y, backend=backend)
     asked = DeviceArray(queries)
 
     def fail(*given, **more):
@@ -247,9 +244,7 @@ def test_a_model_of_the_host_answers_in_kind(fake, name):
 
 def test_bad_queries_on_a_device_are_refused_as_those_of_the_host(fake):
     X, y, queries = make_data()
-    model = (
-        LSGPRegressor().set_params(**SETTINGS, backend="cuda", coordinates=Sphere(0, 1)).fit(X, y)
-    )
+    model = fit(X, y, coordinates=Sphere(0, 1))
     cases = [queries.astype(complex), queries[0], queries[:, :1], queries[None]]
     for value in (np.nan, np.inf, -np.inf, 1000.0):
         cases.append(queries.copy())
@@ -266,42 +261,35 @@ def test_bad_queries_on_a_device_are_refused_as_those_of_the_host(fake):
 
 def test_queries_on_another_device_are_taken_to_the_host(fake, monkeypatch):
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda").fit(X, y)
+    model = fit(X, y)
     elsewhere = DeviceArray(queries)
     monkeypatch.setattr(DeviceArray.device, "id", 3)
-    monkeypatch.setattr("lsgp.inputs.device_arrays._to_cupy", lambda like: DeviceArray)
+    monkeypatch.setattr("lsgp.inputs.containers._to_cupy", lambda like: DeviceArray)
     assert copied_by(model.predict, elsewhere)[0] == queries.shape
     check_answers(model, queries, DeviceArray, lambda array: array.values)
 
 
-def test_tensors_of_the_host_are_no_arrays_of_a_device():
+def test_only_arrays_on_the_current_device_stay(fake, monkeypatch):
+    library = sys.modules["cupy"]
+    make_context = library.cuda.Device
+    for current in (0, 1):
+        monkeypatch.setattr(
+            library.cuda, "Device", lambda number=None, own=current: make_context(number or own)
+        )
+        assert PlacedBackend().takes_from == current
+        for number in (0, 1):
+            assert PlacedBackend(number).takes_from == (number if number == current else None)
+
+
+def test_tensors_of_the_host_are_arrays_of_the_host_answered_in_kind_if_asked_for(monkeypatch):
     values = np.arange(6.0).reshape(3, 2)
     tensor = FakeTensor(values, "cpu")
     assert arrays.is_on_device(DeviceArray(values))
     assert not arrays.is_on_device(tensor)
     assert arrays.on_host(tensor) is tensor
     assert np.array_equal(arrays.floats(tensor), values)
-
-
-@pytest.mark.parametrize("where", [0, 1])
-def test_only_arrays_on_the_current_device_stay(fake, monkeypatch, where):
-    monkeypatch.setattr(DeviceArray.device, "id", where)
-    queries, library = DeviceArray(np.zeros((2, 2))), sys.modules["cupy"]
-    make_context = library.cuda.Device
-    for current in (0, 1):
-        monkeypatch.setattr(
-            library.cuda, "Device", lambda number=None, own=current: make_context(number or own)
-        )
-        assert PlacedBackend().takes(queries) == (where == current)
-        for number in (0, 1):
-            assert PlacedBackend(number).takes(queries) == (where == current == number)
-        assert PlacedBackend(1).takes(queries.values)
-
-
-def test_tensors_of_the_host_are_answered_in_kind_where_that_is_asked_for(monkeypatch):
-    tensor = FakeTensor(np.zeros((1, 2)), "cpu")
     assert not kind_of(tensor).is_foreign
-    monkeypatch.setattr("lsgp.inputs.device_arrays.get_config", lambda: {"array_api_dispatch": 1})
+    monkeypatch.setattr("lsgp.inputs.containers.get_config", lambda: {"array_api_dispatch": 1})
     assert kind_of(tensor).is_foreign
     assert not kind_of(tensor).is_on_cuda
 
@@ -326,7 +314,7 @@ def refuse_copies(patch):
 def test_cupy_arrays_stay_on_the_device(monkeypatch, case):
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(20_000)
-    model = LSGPRegressor().set_params(**(SETTINGS | {"backend": "cuda"} | STAYS[case])).fit(X, y)
+    model = fit(X, y, **STAYS[case])
     asked = cupy.asarray(queries)
     with monkeypatch.context() as patch:
         refuse_copies(patch)
@@ -344,9 +332,7 @@ def test_cupy_arrays_stay_on_the_device(monkeypatch, case):
 def test_cupy_arrays_cross_for_what_the_host_solves(case):
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(500)
-    settings = SETTINGS | {"backend": "cuda"}
-    other = LSGPRegressor().set_params(**(settings | CROSSES[case])).fit(X, y)
-    both = combine(LSGPRegressor().set_params(**settings).fit(X, y), other, boosted=Steps())
+    both = combine(fit(X, y), fit(X, y, **CROSSES[case]), boosted=Steps())
     check_answers(both, queries, cupy.asarray, cupy.asnumpy, 1e-9)
 
 
@@ -355,13 +341,8 @@ def test_cupy_arrays_cross_for_what_the_host_solves(case):
 def test_systems_that_are_solved_again_on_the_device_are_answered_there(dtype):
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(5000)
-    hard = SETTINGS | {
-        "input_transform": None,
-        "hyperparameters__noise_variance": 1e-9,
-        "hyperparameters__lengthscale": 200.0,
-    }
-    hard |= {"kernel": "rbf"}
-    model = LSGPRegressor().set_params(**hard, backend="cuda", dtype=dtype).fit(X, y)
+    hard = {"hyperparameters__noise_variance": 1e-9, "hyperparameters__lengthscale": 200.0}
+    model = fit(X, y, kernel="rbf", input_transform=None, dtype=dtype, **hard)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of jitter
         found = model.predict(cupy.asarray(queries), return_std=True)
@@ -374,7 +355,7 @@ def test_systems_that_are_solved_again_on_the_device_are_answered_there(dtype):
 def test_work_on_cupy_arrays_is_in_the_stream_of_the_caller():
     cupy = pytest.importorskip("cupy")
     X, y, queries = make_data(300_000)
-    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda", n_jobs=4).fit(X, y)
+    model = fit(X, y, n_jobs=4)
     expected = model.predict(queries)
     with cupy.cuda.Stream(non_blocking=True) as stream:
         for _ in range(3):
@@ -391,7 +372,7 @@ def test_tensors_on_the_device_share_their_memory_with_the_answer():
     torch = pytest.importorskip("torch")
     X, y, queries = make_data(1000)
     Y = np.column_stack([y, 2.0 * y + X[:, 0]])
-    model = LSGPRegressor().set_params(**SETTINGS, backend="cuda").fit(X, Y)
+    model = fit(X, Y)
 
     def make(values):
         return torch.as_tensor(values, device="cuda")

@@ -10,11 +10,11 @@ import time
 import numpy as np
 import pytest
 
-from lsgp import Hyperparameters, LSGPRegressor
+from lsgp import LSGPRegressor
 from lsgp.backends import cuda
 from lsgp.backends.cuda import residence
 from lsgp.backends.cuda.device import DeviceMemoryError, cupy
-from lsgp.backends.cuda.placed import PlacedBackend
+from lsgp.backends.forwarding import PlacedBackend
 from lsgp.solvers.exact import ExactSolver
 
 REASON = cuda.why_not()
@@ -27,6 +27,14 @@ def make_data(n=20_000, q=50_000, d=3):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     return X, np.sin(2.0 * X[:, 0]), rng.normal(size=(q, d))
+
+
+def exact_of(n):
+    return {"localizer": "rectangular", "n_neighbors": n, "hyperparameters__scale": "global"}
+
+
+def fit(X, y, **settings):
+    return LSGPRegressor().set_params(**SETTINGS | settings).fit(X, y)
 
 
 class Limit:
@@ -60,7 +68,7 @@ class Limit:
 
 def test_little_memory_halves_blocks_and_gives_the_same():
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    model = fit(X, y)
     expected = model.predict(queries, return_std=True)
     with Limit(10_000_000):  # neighborhoods alone are 13 MB
         assert np.array_equal(model.predict(queries, return_std=True), expected)
@@ -68,18 +76,12 @@ def test_little_memory_halves_blocks_and_gives_the_same():
 
 def test_no_memory_is_one_error_and_passes():
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    model = fit(X, y)
     expected = model.predict(queries[:100])
     with Limit(0), pytest.raises(DeviceMemoryError, match="too little memory on the device"):
         model.predict(queries[:100])
     assert np.array_equal(model.predict(queries[:100]), expected)
-    exact = LSGPRegressor(
-        objective=None,
-        localizer="rectangular",
-        n_neighbors=3000,
-        hyperparameters=Hyperparameters(scale="global"),
-        backend="cuda",
-    ).fit(X[:3000], y[:3000])
+    exact = fit(X[:3000], y[:3000], **exact_of(3000))
     with Limit(0), pytest.raises(DeviceMemoryError):
         exact.predict(queries[:1])
     assert np.isfinite(exact.predict(queries[:1])).all()
@@ -87,8 +89,8 @@ def test_no_memory_is_one_error_and_passes():
 
 def test_a_budget_bounds_what_blocks_take():
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS, memory_budget="8MB").fit(X, y)
-    expected = LSGPRegressor().set_params(**SETTINGS).fit(X, y).predict(queries)
+    model = fit(X, y, memory_budget="8MB")
+    expected = fit(X, y).predict(queries)
     model.predict(queries[:10])
     pool = cupy().get_default_memory_pool()
     gc.collect()
@@ -101,7 +103,7 @@ def test_a_budget_bounds_what_blocks_take():
 
 def test_ctrl_c_stops_within_a_block():
     X, y, queries = make_data(100_000, 4_000_000)
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    model = fit(X, y)
     model.predict(queries[:300_000], return_std=True)
     began = time.monotonic()
     model.predict(queries, return_std=True)
@@ -117,7 +119,7 @@ def test_ctrl_c_stops_within_a_block():
 
 def predict_elsewhere(connection):
     X, y, queries = make_data()
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    model = fit(X, y)
     for _ in range(3):
         mean = model.predict(queries)
     connection.send(mean)
@@ -130,7 +132,7 @@ def test_two_processes_share_a_device():
     for process in processes:
         process.start()
     X, y, queries = make_data()
-    own = LSGPRegressor().set_params(**SETTINGS).fit(X, y).predict(queries)
+    own = fit(X, y).predict(queries)
     for (mine, _), process in zip(pairs, processes, strict=True):
         assert mine.poll(120)
         assert np.array_equal(mine.recv(), own)
@@ -140,17 +142,17 @@ def test_two_processes_share_a_device():
 
 def test_nothing_leaks_over_a_thousand_predictions():
     X, y, queries = make_data(q=2000)
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
+    model = fit(X, y)
     pool, seen = cupy().get_default_memory_pool(), []
     for turn in range(1000):
         model.predict(queries, return_std=True)
         if turn in (20, 999):
             gc.collect()
-            seen.append((pool.used_bytes(), pool.total_bytes(), cuda.residence.n_bytes))
+            seen.append((pool.used_bytes(), pool.total_bytes(), cuda.solves.residence.n_bytes))
     assert seen[0] == seen[1]
     del model
     gc.collect()
-    assert cuda.residence.n_bytes < seen[0][2]
+    assert cuda.solves.residence.n_bytes < seen[0][2]
 
 
 def test_small_arrays_are_not_remembered():
@@ -164,14 +166,7 @@ def test_what_was_fitted_on_a_device_loads_and_predicts_on_the_host(
     tmp_path, is_exact, monkeypatch
 ):
     X, y, queries = make_data(600, 200)
-    settings = dict(SETTINGS)
-    if is_exact:
-        settings |= {
-            "localizer": "rectangular",
-            "n_neighbors": 600,
-            "hyperparameters__scale": "global",
-        }
-    model = LSGPRegressor().set_params(**settings).fit(X, y)
+    model = fit(X, y, **(exact_of(600) if is_exact else {}))
     assert isinstance(model.fitted_[0].solver, ExactSolver) == is_exact
     expected = model.predict(queries, return_std=True)
     model.save(tmp_path / "model.lsgp")
@@ -189,9 +184,8 @@ def test_a_worker_with_a_device_predicts_lazily():
     distributed = pytest.importorskip("distributed")
     array = pytest.importorskip("dask.array")
     X, y, queries = make_data(2000, 4000)
-    model = LSGPRegressor().set_params(**SETTINGS).fit(X, y)
-    with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
-    ):
+    model = fit(X, y)
+    settings = {"processes": False, "n_workers": 1, "dashboard_address": None}
+    with distributed.Client(threads_per_worker=2, **settings):
         lazy = model.predict(array.from_array(queries, chunks=(1000, 3)))
         assert np.array_equal(lazy.compute(), model.predict(queries))

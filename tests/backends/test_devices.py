@@ -12,22 +12,18 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
-from backend_checks import PLAIN
+from backend_checks import PLAIN, assert_identical
 from cases import make_instance
 from fake_device import LikeCuPy
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
-from lsgp.backends import backend_named, choose_backend, cpu, cuda, is_here
-from lsgp.backends.auto import WORTH, seconds_to_solve
+from lsgp.backends import WORTH, backend_named, choose_backend, cpu, cuda, is_here, seconds_to_solve
 from lsgp.backends.contract import Resources, Systems, SystemSize, around
 from lsgp.backends.cuda import device
-from lsgp.backends.cuda.dealt import DealtBackend
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
-from lsgp.backends.cuda.placed import PlacedBackend
-from lsgp.backends.fallback import MOST_ON_HOST, FallbackBackend
+from lsgp.backends.forwarding import MOST_ON_HOST, DealtBackend, FallbackBackend, PlacedBackend
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.search.exclusions import NO_EXCLUSIONS
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.solvers.evidence import negative_log_evidence
@@ -54,34 +50,23 @@ def pretend(monkeypatch):
 class OnHost:
     """The native core, in the place of the kernels of a device; may fail."""
 
+    name, dense = "on host", cpu.dense
+
     def __init__(self, most=10**9, error=None):
         self.most, self.error, self.sizes = most, error, []
 
     def __getattr__(self, name):
-        return getattr(cpu, name)
+        function = getattr(cpu, name)
 
-    def _check(self, n):
-        self.sizes.append(n)
-        if self.error is not None:
-            raise self.error
-        if n > self.most:
-            raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
+        def ask(*given):
+            self.sizes.append(given[-1].size)
+            if self.error is not None:
+                raise self.error
+            if self.sizes[-1] > self.most:
+                raise LikeCuPy.OutOfMemoryError("Out of memory allocating 1 byte.")
+            return function(*given)
 
-    def search(self, index, request):
-        self._check(len(request.queries))
-        return cpu.search(index, request)
-
-    def predict(self, systems):
-        self._check(len(systems.queries))
-        return cpu.predict(systems)
-
-    def predict_at(self, problem, index, request):
-        self._check(len(request.queries))
-        return cpu.predict_at(problem, index, request)
-
-    def score(self, request):
-        self._check(len(request.targets))
-        return cpu.score(request)
+        return ask if name in ("search", "predict", "predict_at", "score") else function
 
 
 def placed(number=None, **settings):
@@ -109,18 +94,15 @@ def test_a_device_that_is_not_there_is_told_with_the_count(pretend, n_devices, t
     assert not is_here("cuda:7")
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
+def test_no_device_and_an_old_driver_are_one_message_each(pretend, monkeypatch):
+    for error, told in (
         ("cudaErrorInsufficientDriver: too old", "finds a driver that is older than CuPy's CUDA"),
         ("cudaErrorNoDevice: none", "finds no device that it can use.*nvidia-smi"),
-    ],
-)
-def test_no_device_and_an_old_driver_are_one_message_each(pretend, monkeypatch, error, told):
-    pretend(LikeCuPy(error=error))
-    for name in ("cuda", "cuda:1", "cuda:all"):
-        with pytest.raises(DeviceError, match=f"^backend='cuda' {told}.*backend='cpu'"):
-            choose_backend(name, MODEL)
+    ):
+        pretend(LikeCuPy(error=error))
+        for name in ("cuda", "cuda:1", "cuda:all"):
+            with pytest.raises(DeviceError, match=f"^backend='cuda' {told}.*backend='cpu'"):
+                choose_backend(name, MODEL)
     pretend(LikeCuPy(0))
     with pytest.raises(DeviceError, match=r"^backend='cuda' finds no device"):
         choose_backend("cuda", MODEL)
@@ -130,10 +112,9 @@ def test_no_device_and_an_old_driver_are_one_message_each(pretend, monkeypatch, 
 
 def test_work_runs_on_the_device_of_the_number(pretend):
     library = pretend(LikeCuPy(3))
-    instance = make_instance(PLAIN)
     backend, wide = placed(2), LocalModel("rbf", "smooth", np.ones(4))
-    backend.predict(instance.systems)
-    backend.search(build_index(np.eye(4), np.ones(4)), around(wide, np.eye(4), 2, NO_EXCLUSIONS))
+    backend.predict(make_instance(PLAIN).systems)
+    backend.search(build_index(np.eye(4), np.ones(4)), around(wide, np.eye(4), 2))
     assert set(library.used) == {2}
 
 
@@ -147,8 +128,7 @@ def test_out_of_memory_halves_blocks_and_gives_the_same(pretend):
     backend = placed(most=3)
     got = backend.predict(instance.systems)
     expected = cpu.predict(instance.systems)
-    for left, right in zip(got, expected, strict=True):
-        assert np.array_equal(left, right)
+    assert_identical(got, expected)
     assert backend.solves.sizes[0] == q
     assert sum(n for n in backend.solves.sizes if n <= 3) == q
     scores = backend.score(instance.judged_by("crps"))
@@ -158,14 +138,11 @@ def test_out_of_memory_halves_blocks_and_gives_the_same(pretend):
     X, queries = rng.normal(size=(200, 2)), rng.normal(size=(17, 2))
     ball = MODEL.replace(bandwidth=0.5)
     for model, m in ((MODEL, 5), (ball, None)):
-        index = build_index(X, np.ones(2))
-        expected = cpu.search(index, around(model, queries, m, NO_EXCLUSIONS))
-        found = backend.search(index, around(model, queries, m, NO_EXCLUSIONS))
-        assert np.array_equal(found, expected)
+        index, request = build_index(X, np.ones(2)), around(model, queries, m)
+        expected = cpu.search(index, request)
+        assert np.array_equal(backend.search(index, request), expected)
         problem = LocalProblem(X, X[:, :1].copy(), np.ones(200), model)
-        predicted, rows = backend.predict_at(
-            problem, index, around(problem.model, queries, m, NO_EXCLUSIONS)
-        )
+        predicted, rows = backend.predict_at(problem, index, request)
         assert np.array_equal(predicted.mean, cpu.predict(Systems(problem, queries, expected)).mean)
         for query in range(17):
             own = rows[query]
@@ -194,6 +171,8 @@ def test_memory_is_released_and_halves_are_joined_on_the_device_of_the_number(pr
     library.get_default_memory_pool = lambda: pool
 
     class Numbers(list):
+        size = property(len)
+
         def block(self, start, stop):
             return Numbers(self[start:stop])
 
@@ -206,54 +185,52 @@ def test_memory_is_released_and_halves_are_joined_on_the_device_of_the_number(pr
         seen.append(list(inside))
         return [start for half in halves for start in half]
 
-    assert placed(2)._halving(ask, Numbers(range(4)), 4, join) == [0, 2]
-    assert seen == [[2], [2]]
+    assert placed(2)._halving(ask, Numbers(range(4)), join) == [0, 2]
+    assert seen
+    assert all(set(each) == {2} for each in seen)
 
 
-def test_no_memory_for_one_query_is_one_error(pretend):
+def test_what_halves_do_not_mend_is_one_error(pretend):
     pretend(LikeCuPy())
-    instance = make_instance(PLAIN)
+    systems = make_instance(PLAIN).systems
     told = "^backend='cuda' has too little memory on the device.*Reduce memory_budget"
     with pytest.raises(DeviceMemoryError, match=told) as caught:
-        placed(most=0).predict(instance.systems)
+        placed(most=0).predict(systems)
     assert isinstance(caught.value, MemoryError)
-
-
-def test_a_device_that_is_lost_in_the_middle_is_one_error(pretend):
-    pretend(LikeCuPy())
-    instance = make_instance(PLAIN)
     lost = LikeCuPy.CUDARuntimeError("cudaErrorIllegalAddress: an illegal access")
     with pytest.raises(DeviceError, match=r"^backend='cuda:1' failed on the device.*start a new"):
-        placed(1, error=lost).predict(instance.systems)
+        placed(1, error=lost).predict(systems)
     mine = ValueError("neighbors names a row that X does not have")
     with pytest.raises(ValueError, match=r"^neighbors names a row"):
-        placed(error=mine).predict(instance.systems)
+        placed(error=mine).predict(systems)
 
 
 # ---- all of them ----
 
 
-class Remembering(OnHost):
+class Remembering:
     """A device that counts the neighborhoods that were found elsewhere."""
 
     name, dense = "remembering", cpu.dense
 
     def __init__(self):
-        super().__init__()
         self.found, self.n_elsewhere = [], 0
 
-    def search(self, *arguments):
-        self.found.append(super().search(*arguments))
+    def __getattr__(self, name):
+        return getattr(cpu, name)
+
+    def search(self, *given):
+        self.found.append(cpu.search(*given))
         return self.found[-1]
 
-    def predict_at(self, problem, index, request):
-        predicted, rows = super().predict_at(problem, index, request)
+    def predict_at(self, *given):
+        predicted, rows = cpu.predict_at(*given)
         self.found.append(rows)
         return predicted, rows
 
     def predict(self, systems):
         self.n_elsewhere += not any(systems.neighbors is each for each in self.found)
-        return super().predict(systems)
+        return cpu.predict(systems)
 
 
 def test_blocks_are_dealt_over_all_devices_and_stay_on_them(monkeypatch):
@@ -273,10 +250,8 @@ def test_blocks_are_dealt_over_all_devices_and_stay_on_them(monkeypatch):
     assert max(n_found) - min(n_found) <= 1000
     assert all(n_found)
     assert not any(member.n_elsewhere for member in members)
-    problem = model.fitted_[0].problem
-    assert {
-        dealt.plan(SystemSize.of(problem, 8), 3000, Resources(k)).n_threads for k in (1, 3)
-    } == {3}
+    size = SystemSize.of(model.fitted_[0].problem, 8)
+    assert {dealt.plan(size, 3000, Resources(k)).n_threads for k in (1, 3)} == {3}
 
 
 @needs_device
@@ -301,7 +276,7 @@ def test_one_device_under_several_names_predicts_alike(monkeypatch):
 def fallback(error=None):
     """A device that fails with this error, if any, and the host."""
     first = OnHost(error=error)
-    first.name, first.dense = "first", FailingDense(error)
+    first.dense = FailingDense(error)
     return FallbackBackend("first or cpu", first, cpu)
 
 
@@ -319,27 +294,24 @@ class FailingDense:
 
 @pytest.mark.filterwarnings("error")
 def test_auto_goes_on_with_the_host_and_warns_once():
-    instance = make_instance(PLAIN)
-    expected = cpu.predict(instance.systems)
+    systems = make_instance(PLAIN).systems
+    expected = cpu.predict(systems)
     backend = fallback(DeviceError("the device is gone"))
     with pytest.warns(UserWarning, match="goes on with 'cpu': the device is gone"):
-        first = backend.predict(instance.systems)
-    again = backend.predict(instance.systems)
-    for found in (first, again):
-        assert np.array_equal(found.mean, expected.mean)
-    assert backend.first.sizes == [len(instance.queries)]
+        first = backend.predict(systems)
+    assert_identical(first, expected)
+    assert_identical(backend.predict(systems), expected)
+    assert backend.first.sizes == [systems.size]
     working = fallback()
-    working.predict(instance.systems)
+    working.predict(systems)
     assert working.first.sizes
     assert not working.is_lost
 
 
 def test_a_factor_on_a_lost_device_is_made_again_on_the_host():
-    instance = make_instance(PLAIN)
-    problem = instance.problem._replace(
-        model=instance.problem.model.replace(localizer="rectangular")
-    )
-    backend = fallback()
+    instance, backend = make_instance(PLAIN), fallback()
+    model = instance.problem.model.replace(localizer="rectangular")
+    problem = instance.problem._replace(model=model)
     system = ExactSystem.solve(problem, backend.dense)
     expected = ExactSystem.solve(problem).predict(instance.queries)
     evidence = negative_log_evidence(problem)
@@ -347,7 +319,7 @@ def test_a_factor_on_a_lost_device_is_made_again_on_the_host():
     def fail(*arguments):
         raise DeviceError("the device is gone")
 
-    system.factor.found._first = types.SimpleNamespace(factor=types.SimpleNamespace(products=fail))
+    system.factor._first = types.SimpleNamespace(products=fail)
     with pytest.warns(UserWarning, match="the device is gone"):
         found = system.predict(instance.queries)
     assert np.array_equal(found.mean, expected.mean)
@@ -413,10 +385,9 @@ def test_auto_predicts_much_on_the_device():
 
 def test_a_plan_stays_within_the_memory_of_the_device(pretend):
     pretend(LikeCuPy())
-    instance = make_instance(PLAIN)
-    seen = []
-    backend = PlacedBackend()
+    seen, backend = [], PlacedBackend()
     backend.solves = types.SimpleNamespace(plan=lambda *a: seen.append(a[2].memory_budget))
     for budget in (10**6, 10**12):
-        backend.plan(SystemSize.of(instance.problem, 64), 10, Resources(memory_budget=budget))
+        size = SystemSize.of(make_instance(PLAIN).problem, 64)
+        backend.plan(size, 10, Resources(memory_budget=budget))
     assert seen == [10**6, 5 * 10**8]

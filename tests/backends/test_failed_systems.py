@@ -3,11 +3,10 @@
 
 import numpy as np
 import pytest
-from backend_checks import CORES, PLAIN, assert_identical, each_core, each_dtype
+from backend_checks import PLAIN, assert_identical, each_core, each_dtype, each_solver
 from cases import TRENDS, as_dtype, make_instance
 
-from lsgp.backends import cpu, reference
-from lsgp.backends.contract import Systems
+from lsgp.backends import cpu
 from lsgp.method.contract import (
     STATUS_IMPRECISE,
     STATUS_JITTERED,
@@ -35,12 +34,10 @@ def with_duplicates(noise_variance, kernel="rbf"):
     return instance._replace(problem=LocalProblem(X, y, noise, model), neighbors=neighbors)
 
 
-@pytest.mark.parametrize("name", [*CORES, "reference"])
-def test_singular_system_says_so_and_only_concerns_its_own_query(name):
+@each_solver
+def test_singular_system_says_so_and_only_concerns_its_own_query(solver):
     def predict(instance):
-        if name == "reference":
-            return reference.predict(instance.systems)
-        return cpu.predict(instance.systems, core=CORES[name])
+        return solver.predict(instance.systems)
 
     # The exponential kernel keeps the other systems well conditioned without noise.
     singular = with_duplicates(1e-18, kernel="matern12")
@@ -69,52 +66,40 @@ def test_singular_system_says_so_and_only_concerns_its_own_query(name):
 @each_core
 @each_dtype
 def test_jitter_is_the_same_in_any_company(core, dtype):
-    instance = as_dtype(with_duplicates(1e-18), dtype)
-    problem = instance.problem
-    together = cpu.predict(Systems(problem, instance.queries, instance.neighbors), core=core)
+    systems = as_dtype(with_duplicates(1e-18), dtype).systems
+    together = cpu.predict(systems, core=core)
     is_jittered = np.arange(20) == 6
     assert np.array_equal(together.status, np.where(is_jittered, STATUS_JITTERED, STATUS_OK))
-    alone = [
-        cpu.predict(
-            Systems(problem, instance.queries[q : q + 1], instance.neighbors[q : q + 1]), core=core
-        )
-        for q in range(20)
-    ]
+    alone = [cpu.predict(systems.block(q, q + 1), core=core) for q in range(20)]
     assert_identical(concatenate_results(alone), together)
 
 
-@pytest.mark.parametrize("name", [*CORES, "reference"])
-def test_indefinite_system_is_reported_not_solved(name):
+@each_solver
+def test_indefinite_system_is_reported_not_solved(solver):
     # Negative noise is no covariance at all, and no jitter can mend it.
     instance = make_instance(PLAIN)
     model = instance.problem.model.replace(noise_variance=-100.0)
-    problem = instance.problem._replace(model=model)
-    options = {} if name == "reference" else {"core": CORES[name]}
-    backend = reference if name == "reference" else cpu
-    predicted = backend.predict(instance._replace(problem=problem).systems, **options)
-    assert np.array_equal(predicted.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
-    scores = backend.score(instance._replace(problem=problem).judged_by("crps"), **options)
-    assert np.array_equal(scores.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
+    instance = instance._replace(problem=instance.problem._replace(model=model))
+    for solved in (solver.predict(instance.systems), solver.score(instance.judged_by("crps"))):
+        assert np.array_equal(solved.status, np.full(3, STATUS_NOT_POSITIVE_DEFINITE))
 
 
-@pytest.mark.parametrize("name", [*CORES, "reference"])
+@each_solver
 @pytest.mark.parametrize("far", [1e200, np.inf, np.nan], ids=["overflow", "infinite", "nan"])
 @pytest.mark.parametrize("trend", TRENDS)
-def test_distance_that_is_not_finite_is_reported(name, far, trend):
+def test_distance_that_is_not_finite_is_reported(solver, far, trend):
     instance = make_instance(PLAIN._replace(trend=trend))
+    row = instance.neighbors[1, 3]
     X = instance.problem.X.copy()
-    X[instance.neighbors[1, 3], 0] = far
-    hit = (instance.neighbors == instance.neighbors[1, 3]).any(axis=1)
-    problem = instance.problem._replace(X=X)
-    options = {} if name == "reference" else {"core": CORES[name]}
-    backend = reference if name == "reference" else cpu
-    predicted = backend.predict(instance._replace(problem=problem).systems, **options)
+    X[row, 0] = far
+    instance = instance._replace(problem=instance.problem._replace(X=X))
+    hit = (instance.neighbors == row).any(axis=1)
     assert hit.any()
-    assert np.array_equal(predicted.status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
-    hit = (instance.target_neighbors == instance.neighbors[1, 3]).any(axis=1)
-    hit |= instance.targets == instance.neighbors[1, 3]
-    scores = backend.score(instance._replace(problem=problem).judged_by("log_density"), **options)
-    assert np.array_equal(scores.status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
+    status = solver.predict(instance.systems).status
+    assert np.array_equal(status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
+    hit = (instance.target_neighbors == row).any(axis=1) | (instance.targets == row)
+    status = solver.score(instance.judged_by("log_density")).status
+    assert np.array_equal(status, np.where(hit, STATUS_NOT_FINITE, STATUS_OK))
 
 
 def test_every_status_has_a_message():

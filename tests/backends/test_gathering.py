@@ -11,20 +11,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from backend_checks import TOLERANCES, assert_close
+from backend_checks import TOLERANCES, assert_close, assert_identical
 from emulated_cupy import needs_compiler, needs_device
 
 import lsgp.backends as backends
 from lsgp import LSGPRegressor
-from lsgp.backends import cpu, cuda, reference
+from lsgp.backends import cpu, cuda, forwarding, reference
 from lsgp.backends.contract import Resources, ScoreRequest
 from lsgp.backends.cuda import backend as cuda_backend
-from lsgp.backends.cuda import pipeline, placed, residence, streams
+from lsgp.backends.cuda import device as cuda_device
+from lsgp.backends.cuda import residence
 from lsgp.backends.cuda.device import DeviceError, DeviceMemoryError
-from lsgp.backends.fallback import FallbackBackend
+from lsgp.backends.forwarding import FallbackBackend
 from lsgp.backends.gathering import Gathering
 from lsgp.compute.clock import Clock, OutOfTimeError
-from lsgp.compute.interrupts import ThreadPool
+from lsgp.compute.threads import ThreadPool
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.tuning import jobs
 
@@ -68,13 +69,13 @@ def steps(n=200):
     return X, y + 0.1 * rng.normal(size=n)
 
 
-def fit(backend, n_jobs=1, **settings):
-    quick = {"effort__n_points": 40, "effort__n_models": 2, "random_state": 0}
+def fit(backend, n_jobs=1):
+    quick = {"effort__n_points": 40, "effort__n_models": 2, "objective": "squared_error"}
     quick |= {
         "input_transform": "standardize",
         "hyperparameters__scale": "local",
-        "objective": "squared_error",
-    } | settings
+        "random_state": 0,
+    }
     return LSGPRegressor().set_params(backend=backend, n_jobs=n_jobs, **quick).fit(*steps())
 
 
@@ -84,20 +85,14 @@ def outcome(model):
     return np.array(tried), model.tuning_.weights, model.predict(steps(20)[0])
 
 
-def requests_of(n_requests, n=40, m=8):
+def requests_of(n_requests, n=40, m=8, objective="crps"):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
     targets = np.arange(5, dtype=np.int32)
     neighbors = rng.integers(5, n, (5, m)).astype(np.int32)
-    return [
-        ScoreRequest(
-            LocalProblem(X, y, np.ones(n), LocalModel("rbf", "smooth", np.full(2, 1.0 + k))),
-            targets,
-            neighbors,
-            "crps",
-        )
-        for k in range(n_requests)
-    ]
+    models = (LocalModel("rbf", "smooth", np.full(2, 1.0 + k)) for k in range(n_requests))
+    problems = (LocalProblem(X, y, np.ones(n), model) for model in models)
+    return [ScoreRequest(problem, targets, neighbors, objective) for problem in problems]
 
 
 def test_a_fit_on_a_device_finds_what_the_host_finds_in_few_calls(counting):
@@ -115,8 +110,7 @@ def test_a_fit_on_a_device_finds_what_the_host_finds_in_few_calls(counting):
 def test_scores_of_many_are_those_of_each(backend):
     requests = requests_of(3)
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
-        for expected, got in zip(backend.score(request), scores, strict=True):
-            assert np.array_equal(got, expected)
+        assert_identical(scores, backend.score(request))
 
 
 def in_threads(gathering, tasks):
@@ -176,29 +170,21 @@ def test_no_more_candidates_work_at_a_time_than_there_are_cores():
     assert most[0] == 2
 
 
-def test_a_device_that_fails_is_heard_of_by_every_candidate():
-    gathering = Gathering(CountingDevice(RuntimeError("lost")), 1, 3)
+def test_candidates_that_fail_and_devices_that_do_leave_nobody_waiting():
     (request,) = requests_of(1)
+    gathering = Gathering(CountingDevice(RuntimeError("lost")), 1, 3)
     ended = in_threads(gathering, [lambda: gathering.score(request)] * 3)
     assert [str(error) for error in ended] == ["lost"] * 3
-
-
-def test_a_candidate_that_fails_leaves_its_core():
-    gathering = Gathering(CountingDevice(), 1, 3)
-    (request,) = requests_of(1)
+    working = Gathering(CountingDevice(), 1, 3)
 
     def fail():
         raise ValueError("mine")
 
-    ended = in_threads(gathering, [lambda: gathering.score(request), fail, fail])
+    ended = in_threads(working, [lambda: working.score(request), fail, fail])
     assert [type(each).__name__ for each in ended] == ["Scores", "ValueError", "ValueError"]
-
-
-def test_nobody_waits_for_candidates_that_will_not_come():
-    gathering = Gathering(CountingDevice(), 1, 2)
-    (request,) = requests_of(1)
-    threading.Timer(0.1, gathering.expect_no_more).start()
-    (scores,) = in_threads(gathering, [lambda: gathering.score(request)])
+    alone = Gathering(CountingDevice(), 1, 2)  # of two, one does not come
+    threading.Timer(0.1, alone.expect_no_more).start()
+    (scores,) = in_threads(alone, [lambda: alone.score(request)])
     assert np.array_equal(scores.loss, cpu.score(request).loss)
 
 
@@ -238,15 +224,14 @@ def test_ctrl_c_while_candidates_begin_leaves_none_waiting(monkeypatch):
     monkeypatch.setattr(jobs, "Gathering", Kept)
     monkeypatch.setattr(jobs, "ThreadPool", Interrupted)
     (request,) = requests_of(1)
-    clock = Clock()
+    clock, draw = Clock(), np.random.default_rng
     data = SimpleNamespace(
-        backend=CountingDevice(), resources=Resources(2), random=lambda *_: np.random.default_rng(0)
+        backend=CountingDevice(), resources=Resources(2), random=lambda *_: draw(0)
     )
-    workers = jobs.Workers(data, clock, lambda *_: None)
-    tasks = [lambda job: job.scorer.score(request)] * 2
     try:
         with pytest.raises(KeyboardInterrupt):
-            workers.run(tasks, [])
+            tasks = [lambda job: job.scorer.score(request)] * 2
+            jobs.Workers(data, clock, lambda *_: None).run(tasks, [])
         assert began[0].done()
         with pytest.raises(OutOfTimeError):
             clock.check()
@@ -261,11 +246,11 @@ def test_scores_of_many_are_made_one_after_another_where_memory_is_short(monkeyp
             self.sizes.append(len(requests))
             raise DeviceMemoryError("too little")
 
-    backend = placed.PlacedBackend()
+    backend = forwarding.PlacedBackend()
     backend.solves = Short()
     released = []
     monkeypatch.setattr(backend, "place", nullcontext)
-    monkeypatch.setattr(placed, "release_memory", lambda: released.append(True))
+    monkeypatch.setattr(forwarding, "release_memory", lambda: released.append(True))
     requests = requests_of(3)
     for request, scores in zip(requests, backend.score_many(requests), strict=True):
         assert np.array_equal(scores.gradient, cpu.score(request).gradient)
@@ -298,19 +283,18 @@ def test_kernels_of_many_are_launched_before_anything_is_fetched(emulated):
         assert library.n_fetched == 1
         for request, scores in zip(requests, found, strict=True):
             assert_close(scores, cpu.score(request), TOLERANCES["float64"], "together")
-            for left, right in zip(own.score(request), scores, strict=True):
-                assert np.array_equal(left, right)
+            assert_identical(own.score(request), scores)
 
 
 def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(emulated):
     _, library = emulated()
     before = library.cuda.get_current_stream()
-    with streams.side_by_side(20) as queues:
-        assert len(set(map(id, queues))) == streams.MOST_SIDE_BY_SIDE
+    with cuda_device.side_by_side(20) as queues:
+        assert len(set(map(id, queues))) == cuda_device.MOST_SIDE_BY_SIDE
         assert all(queue.after == [before] for queue in queues)
         assert before.after == []
     assert set(map(id, before.after)) == set(map(id, queues))
-    with streams.side_by_side(1) as (alone,):
+    with cuda_device.side_by_side(1) as (alone,):
         assert alone is before
 
 
@@ -319,19 +303,15 @@ def test_queues_side_by_side_follow_what_was_before_and_precede_what_comes(emula
 
 @needs_device
 def test_a_device_scores_many_as_each_and_this_machine_waits_once(monkeypatch):
-    requests = [
-        ScoreRequest(request.problem, request.targets, request.neighbors, objective)
-        for m in (8, 33, 90)
-        for objective in ("crps", "log_density")
-        for request in requests_of(4, n=200, m=m)
-    ]
+    requests = []
+    for m in (8, 33, 90):
+        requests += requests_of(4, 200, m) + requests_of(4, 200, m, "log_density")
     alone = [cuda.score(request) for request in requests]
     n_fetched = count_fetched(monkeypatch)
     together = cuda.score_many(requests)
     assert n_fetched == [1]
     for request, one, other in zip(requests, alone, together, strict=True):
-        for left, right in zip(one, other, strict=True):
-            assert np.array_equal(left, right)
+        assert_identical(one, other)
         np.testing.assert_allclose(other.loss, cpu.score(request).loss, rtol=1e-9)
 
 
@@ -362,6 +342,6 @@ def count_fetched(monkeypatch):
         n_fetched[0] += 1
         return fetch(array)
 
-    for module in (residence, cuda_backend, pipeline):
+    for module in (residence, cuda_backend):
         monkeypatch.setattr(module, "download", counted)
     return n_fetched

@@ -22,8 +22,8 @@ SIZES = (12, 48, 100)
 NOISES = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
-def tame_problem(kernel, localizer, trend, dof, m, noise, is_fixed, d, seed):
-    """A smooth function with noise, its nearest neighbors, and no reason to expect trouble."""
+def tame_systems(kernel, localizer, trend, dof, m, noise, is_fixed, d, seed):
+    """Of a smooth function with noise, and no reason to expect trouble."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2.0, 2.0, (400, d)).astype(np.float32)
     y = np.sin(2.0 * X[:, 0]) + 0.3 * X[:, -1] ** 2 + np.sqrt(noise) * rng.normal(size=400)
@@ -45,12 +45,16 @@ def tame_problem(kernel, localizer, trend, dof, m, noise, is_fixed, d, seed):
         bandwidth=radius if is_fixed else None,
     )
     neighbors = np.ascontiguousarray(found.neighbors, dtype=np.int32)
-    return LocalProblem(X, y, np.ones(400, np.float32), model), queries, neighbors
+    return Systems(LocalProblem(X, y, np.ones(400, np.float32), model), queries, neighbors)
 
 
 def in_double(problem):
-    X, y, noise, model = problem
-    return LocalProblem(X.astype(float), y.astype(float), noise.astype(float), model)
+    return LocalProblem(*(array.astype(float) for array in problem[:3]), problem.model)
+
+
+def wide(systems):
+    problem, queries = in_double(systems.problem), systems.queries.astype(float)
+    return systems._replace(problem=problem, queries=queries)
 
 
 def standard_deviations(predicted, noise):
@@ -71,12 +75,8 @@ def test_single_precision_is_double_precision_within_two_percent(localizer):
     for turn, (kernel, trend, dof, m, noise, is_fixed, d) in enumerate(axes):
         if turn % 5:
             continue
-        problem, queries, neighbors = tame_problem(
-            kernel, localizer, trend, dof, m, noise, is_fixed, d, turn
-        )
-        systems = Systems(problem, queries, neighbors)
-        single = cpu.predict(systems)
-        double = cpu.predict(Systems(in_double(problem), queries.astype(float), neighbors))
+        systems = tame_systems(kernel, localizer, trend, dof, m, noise, is_fixed, d, turn)
+        single, double = cpu.predict(systems), cpu.predict(wide(systems))
         wanted = standard_deviations(double, noise)
         label = f"{kernel}, {trend}, {dof}, {m}, {noise}, {is_fixed}, {d}"
         assert (np.abs(standard_deviations(single, noise) / wanted - 1.0) < 0.02).all(), label
@@ -91,18 +91,17 @@ def test_single_precision_is_double_precision_within_two_percent(localizer):
 
 @each_core
 def test_only_systems_that_lose_digits_are_solved_again(core, monkeypatch):
-    problem, queries, neighbors = tame_problem(
-        "matern32", "smooth", TRENDS[2], 10.0, 48, 1e-1, False, 5, seed=3
-    )
+    systems = tame_systems("matern32", "smooth", TRENDS[2], 10.0, 48, 1e-1, False, 5, seed=3)
+    problem, queries, neighbors, _ = systems
     solved = []
     solve = cpu._predict
 
-    def note(systems, *others):
+    def note(systems, *others, **more):
         solved.append((systems.problem.X.dtype, len(systems.queries)))
-        return solve(systems, *others)
+        return solve(systems, *others, **more)
 
     monkeypatch.setattr(cpu, "_predict", note)
-    regular = cpu.predict(Systems(problem, queries, neighbors), core=core)
+    regular = cpu.predict(systems, core=core)
     assert solved == [(np.float32, N_QUERIES)]
     # Query 4 is one of the rows, without noise: its variance is all but 0.
     queries[4] = problem.X[neighbors[4, 0]]
@@ -110,20 +109,20 @@ def test_only_systems_that_lose_digits_are_solved_again(core, monkeypatch):
     noise[neighbors[4, 0]] = 1e-6
     hit = (neighbors == neighbors[4, 0]).any(axis=1)
     solved.clear()
-    mixed = cpu.predict(Systems(problem._replace(noise=noise), queries, neighbors), core=core)
+    systems = systems._replace(problem=problem._replace(noise=noise))
+    mixed = cpu.predict(systems, core=core)
     assert solved[0] == (np.float32, N_QUERIES)
     assert solved[1][0] == np.float64
     assert 1 <= solved[1][1] <= hit.sum()
     assert (mixed.status == STATUS_OK).all()
     assert np.array_equal(mixed.mean[~hit], regular.mean[~hit])
-    wide = in_double(problem._replace(noise=noise))
-    double = cpu.predict(Systems(wide, queries.astype(float), neighbors), core=core)
+    double = cpu.predict(wide(systems), core=core)
     np.testing.assert_allclose(mixed.variance[4], double.variance[4], rtol=1e-6)
 
 
 @each_core
 def test_gradients_of_imprecise_systems_are_those_of_double_precision(core):
-    problem, _, _ = tame_problem("rbf", "hilbert", TRENDS[1], 10.0, 48, 1e-4, True, 2, seed=5)
+    problem = tame_systems("rbf", "hilbert", TRENDS[1], 10.0, 48, 1e-4, True, 2, seed=5).problem
     targets = np.arange(0, 400, 25, dtype=np.int32)
     lengthscale = problem.model.lengthscale
     index = build_index(problem.X.astype(float), lengthscale)
@@ -141,13 +140,10 @@ def test_gradients_of_imprecise_systems_are_those_of_double_precision(core):
 
 @each_core
 def test_slopes_of_imprecise_predictions_are_those_of_double_precision(core):
-    problem, queries, neighbors = tame_problem(
-        "rbf", "hilbert", TRENDS[1], 10.0, 48, 1e-4, True, 2, seed=5
-    )
-    single, slopes = cpu.differentiate(Systems(problem, queries, neighbors), core=core)
-    wide = Systems(in_double(problem), queries.astype(float), neighbors)
-    double, wanted = cpu.differentiate(wide, core=core)
-    raw = cpu._predict(Systems(problem, queries, neighbors), False, core)
+    systems = tame_systems("rbf", "hilbert", TRENDS[1], 10.0, 48, 1e-4, True, 2, seed=5)
+    single, slopes = cpu.differentiate(systems, core=core)
+    double, wanted = cpu.differentiate(wide(systems), core=core)
+    raw = cpu._predict(systems, False, core)
     again = raw.status == STATUS_IMPRECISE
     assert again.any()
     for found, expected in ((single, double), (slopes, wanted)):
@@ -175,15 +171,12 @@ def test_coordinates_far_from_zero_keep_their_digits_in_single_precision(objecti
     y = np.sin(X[:, 0]) + 0.05 * rng.normal(size=300)
     queries = rng.uniform(0.0, 10.0, (50, 2))
     settings = {
-        "input_transform": None,
         "hyperparameters__lengthscale": 2.0,
-        "kernel": "matern32",
-        "objective": objective,
         "hyperparameters__noise_variance": 0.01,
-        "n_neighbors": 30,
         "effort__n_models": 1,
-        "random_state": 0,
     }
+    settings |= {"kernel": "matern32", "n_neighbors": 30, "input_transform": None}
+    settings |= {"objective": objective, "random_state": 0}
     means = [
         regressor(**settings, dtype=dtype).fit(X + offset, y).predict(queries + offset)
         for dtype, offset in (("float64", 0.0), ("float32", 5e6))

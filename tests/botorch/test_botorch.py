@@ -12,9 +12,8 @@ from small_data import make_data
 from untuned import combined_model
 
 from lsgp import Hyperparameters, LSGPClassifier, LSGPRegressor
-from lsgp.method.kernels import KERNELS
+from lsgp.method.kernels import KERNELS, SumKernel
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.method.sum_kernel import SumKernel
 from lsgp.solvers.choose import choose_solver
 
 NEEDS = "needs the extra botorch: run make test-botorch"

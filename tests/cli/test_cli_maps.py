@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``lsgp map`` and ``lsgp fill``: whole files, one line of error, nothing half-written."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import rioxarray
 import xarray as xr
-from cli_runs import run, run_ok
+from cli_runs import error_of, json_of, run_ok, said_by
 from map_cases import BOUNDS, DUTCH, covariate, model, template
 
 from lsgp import Hyperparameters, LSGPRegressor
@@ -20,15 +19,18 @@ QUICK = ["--objective", "none", "--n-neighbors", "20", "--lengthscale", "0.8"]
 
 
 @pytest.fixture
-def saved(tmp_path):
+def saved(tmp_path, monkeypatch):
+    """A model, whose maps are written in many windows."""
+    monkeypatch.setattr("lsgp.maps.grid.WINDOW_ROWS", 4)
+    monkeypatch.setattr("lsgp.maps.grid.WINDOW_COLUMNS", 11)
     model().save(tmp_path / "model.lsgp")
     return tmp_path / "model.lsgp"
 
 
 def test_map_like_a_template_has_its_grid_and_the_predictions(tmp_path, saved, capsys):
     write_grid(template(), tmp_path / "template.tif")
-    run_ok("map", saved, "--like", tmp_path / "template.tif", "-o", tmp_path / "map.tif", "--json")
-    summary = json.loads(capsys.readouterr().out)
+    output = tmp_path / "map.tif"
+    summary = json_of(capsys, "map", saved, "--like", tmp_path / "template.tif", "-o", output)
     assert (summary["n_cells"], summary["n_predicted"]) == (192, 192)
     with rioxarray.open_rasterio(tmp_path / "map.tif") as found:
         assert found.attrs["long_name"] == ("mean", "std", "low", "high", "distance")
@@ -54,7 +56,7 @@ def test_map_of_bounds_and_spacing(tmp_path, saved, ending):
             assert np.array_equal(found[name].values, expected[name].values, equal_nan=True)
 
 
-def test_map_reads_covariates_and_averages(tmp_path):
+def test_map_reads_covariates_and_averages(tmp_path, capsys):
     model("zinc", ("height",)).save(tmp_path / "model.lsgp")
     write_grid(covariate().rename("other"), tmp_path / "height.tif")
     common = ["map", tmp_path / "model.lsgp", "--like", tmp_path / "height.tif"]
@@ -65,27 +67,13 @@ def test_map_reads_covariates_and_averages(tmp_path):
             model("zinc", ("height",)), template(), covariates=covariate(), block=(50, 50)
         )
         np.testing.assert_allclose(found["std"], expected["std"], rtol=1e-5)
-    assert run(*common, "-o", tmp_path / "map.nc") == 2
+    error_of(capsys, *common, "-o", tmp_path / "map.nc")
 
 
 def test_info_says_where_the_coordinates_lie(saved, capsys):
-    run_ok("info", saved)
-    assert "Coordinates     x, y, in Amersfoort / RD New\n" in capsys.readouterr().out
-    run_ok("info", saved, "--json")
-    assert json.loads(capsys.readouterr().out)["crs"].startswith('PROJCRS["Amersfoort / RD New"')
-
-
-def test_map_does_not_depend_on_windows(tmp_path, saved, monkeypatch):
-    grid = ["--bounds", *BOUNDS, "--spacing", 20]
-    run_ok("map", saved, *grid, "-o", tmp_path / "whole.tif")
-    monkeypatch.setattr("lsgp.maps.grid.WINDOW_ROWS", 7)
-    monkeypatch.setattr("lsgp.maps.grid.WINDOW_COLUMNS", 11)
-    run_ok("map", saved, *grid, "-o", tmp_path / "parts.tif")
-    with (
-        rioxarray.open_rasterio(tmp_path / "whole.tif") as whole,
-        rioxarray.open_rasterio(tmp_path / "parts.tif") as parts,
-    ):
-        assert np.array_equal(whole.values, parts.values)
+    said = said_by(capsys, "info", saved).out
+    assert "Coordinates     x, y, in Amersfoort / RD New\n" in said
+    assert json_of(capsys, "info", saved)["crs"].startswith('PROJCRS["Amersfoort / RD New"')
 
 
 @pytest.mark.parametrize(
@@ -105,11 +93,7 @@ def test_map_that_cannot_be_made_says_why_and_leaves_nothing(
     if "bare.tif" in arguments:
         write_grid(template(crs=None), "bare.tif")
     before = sorted(os.listdir())
-    assert run("map", saved, *arguments, "-o", "map.tif") == 2
-    error = capsys.readouterr().err
-    assert error.startswith("lsgp map: ")
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in error_of(capsys, "map", saved, *arguments, "-o", "map.tif")
     assert sorted(os.listdir()) == before
 
 
@@ -125,10 +109,9 @@ def test_map_that_fails_midway_leaves_what_was_there(tmp_path, saved, monkeypatc
 
     original = LSGPRegressor.predict_distribution
     monkeypatch.setattr(LSGPRegressor, "predict_distribution", fail)
-    monkeypatch.setattr("lsgp.maps.grid.WINDOW_ROWS", 4)
     grid = ["--bounds", *BOUNDS, "--spacing", 20]
-    assert run("map", saved, *grid, "-o", tmp_path / "map.tif") == 2
-    assert capsys.readouterr().err == "lsgp map: a window has failed\n"
+    line = error_of(capsys, "map", saved, *grid, "-o", tmp_path / "map.tif")
+    assert line == "lsgp map: a window has failed"
     assert (tmp_path / "map.tif").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["map.tif", "model.lsgp"]
 
@@ -142,20 +125,12 @@ def cloudy():
 @pytest.mark.parametrize("ending", ["nc", "tif"])
 def test_fill_is_fill(tmp_path, ending, capsys):
     write_grid(cloudy(), tmp_path / f"satellite.{ending}")
-    run_ok(
-        "fill", tmp_path / f"satellite.{ending}", "--variable", "lst", *QUICK,
-        "-o", tmp_path / "filled.nc", "--json",
-    )  # fmt: skip
-    assert json.loads(capsys.readouterr().out)["n_missing"] == 12
-    expected = fill(
-        cloudy(),
-        estimator=LSGPRegressor(
-            objective=None,
-            n_neighbors=20,
-            hyperparameters=Hyperparameters(lengthscale=0.8),
-            random_state=0,
-        ),
-    )
+    summary = json_of(capsys, "fill", tmp_path / f"satellite.{ending}", "--variable", "lst",
+                      *QUICK, "-o", tmp_path / "filled.nc")  # fmt: skip
+    assert summary["n_missing"] == 12
+    given = {"objective": None, "n_neighbors": 20, "random_state": 0}
+    own = LSGPRegressor(hyperparameters=Hyperparameters(lengthscale=0.8), **given)
+    expected = fill(cloudy(), estimator=own)
     with xr.open_dataset(tmp_path / "filled.nc", decode_coords="all") as found:
         assert list(found) == ["lst", "lst_std"]
         for name in expected:
@@ -176,10 +151,8 @@ def test_fill_that_cannot_be_done_says_why(tmp_path, capsys, arguments, message)
     both = cloudy().to_dataset()
     both["other"] = both["lst"] * np.nan
     write_grid(both, tmp_path / "satellite.nc")
-    assert run("fill", tmp_path / "satellite.nc", *arguments, "-o", tmp_path / "filled.nc") == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    given = ["fill", tmp_path / "satellite.nc", *arguments, "-o", tmp_path / "filled.nc"]
+    assert message in error_of(capsys, *given)
     assert os.listdir(tmp_path) == ["satellite.nc"]
 
 
@@ -202,5 +175,5 @@ def test_without_the_extra_commands_name_the_remedy(command):
 def test_what_is_read_is_not_written_over(tmp_path, saved, capsys):
     write_grid(template(), tmp_path / "map.zarr")
     like = tmp_path / "map.zarr"
-    assert run("map", saved, "--like", like, "-o", like) == 2
-    assert "is read from, and cannot be written at the same time." in capsys.readouterr().err
+    line = error_of(capsys, "map", saved, "--like", like, "-o", like)
+    assert "is read from, and cannot be written at the same time." in line

@@ -17,9 +17,7 @@ def make_table(n=240, seed=0):
     code = rng.integers(1, 9, n)
     y = size + 2.0 * (color == "red") + np.isin(code, [2, 5]) + 0.05 * rng.normal(size=n)
     sizes = [None if k % 12 == 5 else float(v) for k, v in enumerate(size)]
-    return pl.DataFrame(
-        {"size": sizes, "color": color, "day": days.astype("datetime64[ms]"), "code": code, "y": y}
-    ).with_columns(pl.col("day").cast(pl.Date))
+    return pl.DataFrame({"size": sizes, "color": color, "day": days, "code": code, "y": y})
 
 
 @pytest.fixture(scope="module")
@@ -29,42 +27,34 @@ def folder(tmp_path_factory):
     table.write_csv(path / "data.csv")
     table.write_parquet(path / "data.parquet")
     make_table(40, seed=1).drop("y").write_csv(path / "new.csv")
-    run_ok("fit", path / "data.csv", "--target", "y", "--categorical", "code", *QUICK, "--quiet",
-           "-o", path / "model.lsgp")  # fmt: skip
+    for ending in ("csv", "parquet"):
+        run_ok("fit", path / f"data.{ending}", "--target", "y", "--categorical", "code", *QUICK,
+               "-o", path / f"{ending}.lsgp")  # fmt: skip
     return path
 
 
 def test_csv_and_parquet_are_the_table_that_the_estimator_takes(folder, tmp_path):
-    table = make_table()
+    table, queries = make_table(), make_table(40, seed=1).drop("y")
     model = LSGPRegressor(objective=None, n_neighbors=20, categorical_features=["code"])
-    model.fit(table.drop("y"), table["y"])
-    loaded = LSGPRegressor.load(folder / "model.lsgp")
-    queries = make_table(40, seed=1).drop("y")
-    expected = model.predict(queries)
-    np.testing.assert_allclose(loaded.predict(queries), expected, rtol=1e-9)
-    run_ok("fit", folder / "data.parquet", "--target", "y", "--categorical", "code", *QUICK,
-           "--quiet", "-o", tmp_path / "m.lsgp")  # fmt: skip
-    other = LSGPRegressor.load(tmp_path / "m.lsgp")
-    np.testing.assert_allclose(other.predict(queries), expected, rtol=1e-9)
-
-
-def test_predict_evaluate_explain_and_report_take_the_table(folder, tmp_path, capsys):
-    output = tmp_path / "out.csv"
-    run_ok("predict", folder / "model.lsgp", folder / "new.csv", "-o", output)
-    written = pl.read_csv(output)
+    expected = model.fit(table.drop("y"), table["y"]).predict(queries)
+    for ending in ("csv", "parquet"):
+        loaded = LSGPRegressor.load(folder / f"{ending}.lsgp")
+        np.testing.assert_allclose(loaded.predict(queries), expected, rtol=1e-9)
+    run_ok("predict", folder / "csv.lsgp", folder / "new.csv", "-o", tmp_path / "out.csv")
+    written = pl.read_csv(tmp_path / "out.csv")
     assert written.columns[:4] == ["size", "color", "day", "code"]
-    assert written["y_mean"].null_count() == 0
-    queries = make_table(40, seed=1).drop("y")
-    expected = LSGPRegressor.load(folder / "model.lsgp").predict(queries)
     np.testing.assert_allclose(written["y_mean"].to_numpy(), expected, rtol=1e-9)
-    scores = json_of(capsys, "evaluate", folder / "model.lsgp", folder / "data.csv")
-    assert scores["targets"]["y"]["n"] == 240
-    run_ok("explain", folder / "model.lsgp", folder / "new.csv", "--rows", "1,6")
-    run_ok("report", folder / "model.lsgp", folder / "data.csv", "-o", tmp_path / "report.html")
+
+
+def test_evaluate_explain_report_and_info_take_the_table(folder, tmp_path, capsys):
+    model = folder / "csv.lsgp"
+    assert json_of(capsys, "evaluate", model, folder / "data.csv")["targets"]["y"]["n"] == 240
+    run_ok("explain", model, folder / "new.csv", "--rows", "1,6")
+    run_ok("report", model, folder / "data.csv", "-o", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h3>Columns</h3>" in page
     assert "place in the order" not in page
-    run_ok("info", folder / "model.lsgp")
+    run_ok("info", model)
 
 
 def test_ignored_columns_are_no_inputs_and_strict_refuses_holes(folder, tmp_path, capsys):
@@ -79,20 +69,18 @@ def test_ignored_columns_are_no_inputs_and_strict_refuses_holes(folder, tmp_path
 
 def test_a_column_of_another_kind_is_one_line(folder, tmp_path, capsys):
     make_table(40, seed=1).with_columns(day=pl.lit("soon")).write_csv(tmp_path / "bad.csv")
-    line = error_of(capsys, "predict", folder / "model.lsgp", tmp_path / "bad.csv", "-o",
-                    tmp_path / "out.csv")  # fmt: skip
+    output = tmp_path / "out.csv"
+    line = error_of(capsys, "predict", folder / "csv.lsgp", tmp_path / "bad.csv", "-o", output)
     assert "Column 'day' held dates when the model was fitted, and now holds categories" in line
 
 
 def test_labels_of_mixed_tables(folder, tmp_path, capsys):
-    table = make_table().with_columns(
-        kind=pl.when(pl.col("y") > 1).then(pl.lit("a")).otherwise(pl.lit("b"))
-    )
-    table.drop("y").write_csv(tmp_path / "labels.csv")
-    run_ok("fit", tmp_path / "labels.csv", "--target", "kind", *QUICK, "-o", tmp_path / "m.lsgp")
-    assert LSGPClassifier.load(tmp_path / "m.lsgp").n_features_in_ == 4
-    scores = json_of(capsys, "evaluate", tmp_path / "m.lsgp", tmp_path / "labels.csv")
-    assert scores["targets"]["kind"]["error"] < 0.2
-    run_ok("predict", tmp_path / "m.lsgp", folder / "new.csv", "-o", tmp_path / "out.parquet")
-    assert pl.read_parquet(tmp_path / "out.parquet")["kind_predicted"].null_count() == 0
-    run_ok("report", tmp_path / "m.lsgp", tmp_path / "labels.csv", "-o", tmp_path / "r.html")
+    kind = pl.when(pl.col("y") > 1).then(pl.lit("a")).otherwise(pl.lit("b"))
+    data, model, output = (tmp_path / name for name in ("a.csv", "m.lsgp", "out.parquet"))
+    make_table().with_columns(kind=kind).drop("y").write_csv(data)
+    run_ok("fit", data, "--target", "kind", *QUICK, "-o", model)
+    assert LSGPClassifier.load(model).n_features_in_ == 4
+    assert json_of(capsys, "evaluate", model, data)["targets"]["kind"]["error"] < 0.2
+    run_ok("predict", model, folder / "new.csv", "-o", output)
+    assert pl.read_parquet(output)["kind_predicted"].null_count() == 0
+    run_ok("report", model, data, "-o", tmp_path / "r.html")

@@ -23,25 +23,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsgp import LSGPRegressor
-from lsgp.cli import csv_file, csv_table, outputs, parquet_table
+from lsgp.cli import csv_table, tables
 from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError
-from lsgp.cli.outputs import open_output
-from lsgp.cli.tables import open_table, separator_of
+from lsgp.cli.tables import open_output, open_table
 
 
-def read(path, numbers, others=(), **options):
+def read(path, numbers, others=(), content=None, **options):
+    """The rows of a table, which is written before if its content is given, and its chunks."""
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with open_table(str(path), **options) as table:
         chunks = list(table.chunks(numbers, others))
-    return pl.concat([chunk.frame for chunk in chunks]), chunks
+    frames = [chunk.frame for chunk in chunks]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=[*numbers, *others]), chunks
+
+
+def kinds_of(path):
+    with open_table(str(path)) as table:
+        return {name: column.kind for name, column in table.columns.items()}
 
 
 # -- reading -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 10_000])
-@pytest.mark.parametrize("is_zipped", [False, True])
-def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_bytes, is_zipped):
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_bytes, name):
     frame = pl.DataFrame(
         {
             "text": ['a,"b"\nc', "plain", None, "ü\r\n", '"', " "] * 5,
@@ -49,17 +57,16 @@ def test_rows_do_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch, block_b
             "n": list(range(30)),
         }
     )
-    path = tmp_path / ("a.csv.gz" if is_zipped else "a.csv")
     text = frame.write_csv().encode()
-    path.write_bytes(gzip.compress(text) if is_zipped else text)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(csv_table, "MAX_CHUNK_ROWS", 4)
-    found, chunks = read(path, ["x", "n"], ["text"])
+    content = gzip.compress(text) if name.endswith(".gz") else text
+    found, chunks = read(tmp_path / name, ["x", "n"], ["text"], content)
     expected = pl.read_csv(io.BytesIO(text)).select(pl.col("x", "n").cast(pl.Float64), "text")
     assert found.equals(expected)
-    assert [chunk.first_row for chunk in chunks][:1] == [1]
+    assert chunks[0].first_row == 1
     assert max(chunk.frame.height for chunk in chunks) <= 4
-    assert sum(chunk.advance for chunk in chunks) == path.stat().st_size
+    assert sum(chunk.advance for chunk in chunks) == len(content)
     for chunk, following in pairwise(chunks):
         assert following.first_row == chunk.first_row + chunk.frame.height
 
@@ -78,10 +85,9 @@ def test_blocks_are_rows_as_they_were_written(rows, quoting, block_bytes, encodi
     text = io.StringIO(newline="")
     csv.writer(text, quoting=quoting, lineterminator="\n").writerows([("a", "b", "c"), *rows])
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        path = Path(folder) / "a.csv"
-        path.write_bytes(text.getvalue().encode(encoding))
-        patch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
-        found, _ = read(path, [], ["a", "b", "c"])
+        patch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+        content = text.getvalue().encode(encoding)
+        found, _ = read(Path(folder) / "a.csv", [], ["a", "b", "c"], content)
     assert [tuple(cell or "" for cell in row) for row in found.rows()] == rows
 
 
@@ -90,18 +96,10 @@ def test_blocks_are_rows_as_they_were_written(rows, quoting, block_bytes, encodi
 def test_a_lone_quote_in_a_cell_is_a_character(tmp_path, monkeypatch, block_bytes, names):
     cells = ['5" pipe', 'pipe 5"', 'a "b" c', "plain", "d"] * 4
     lines = [f'{k},{cell},"{k},""x"" "' for k, cell in enumerate(cells)]
-    (tmp_path / "a.csv").write_text("\n".join(["n,text,z", *lines]))
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
-    found, _ = read(tmp_path / "a.csv", [], names)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    found, _ = read(tmp_path / "a.csv", [], names, "\n".join(["n,text,z", *lines]))
     expected = {"n": list(range(20)), "text": cells, "z": [f'{k},"x" ' for k in range(20)]}
     assert found.to_dict(as_series=False) == {name: expected[name] for name in names}
-
-
-def test_rows_with_too_many_cells_are_refused_wherever_they_are(tmp_path, monkeypatch):
-    (tmp_path / "a.csv").write_text("x,z\n" + "1,2\n" * 500 + "1,2,3\n" + "1,2\n" * 500)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 100)
-    with pytest.raises(CommandError, match=r"Row 501 of .* has 3 cells, but there are 2 columns"):
-        read(tmp_path / "a.csv", ["x"])
 
 
 @pytest.mark.parametrize(
@@ -123,46 +121,35 @@ def test_rows_with_too_many_cells_are_refused_wherever_they_are(tmp_path, monkey
     ],
 )
 def test_csv_files_as_people_write_them(tmp_path, content, expected):
+    found, _ = read(tmp_path / "a.csv", ["x", "z"], content=content)
+    assert [list(row) for row in found.rows()] == expected
+
+
+def test_texts_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_bytes(content.encode())
-    with open_table(str(path)) as table:
-        chunks = [chunk.frame for chunk in table.chunks(["x", "z"])]
-    rows = [list(row) for frame in chunks for row in frame.fill_nan(None).iter_rows()]
-    assert rows == expected
-
-
-def test_empty_cells_are_missing_in_quotes_too(tmp_path):
-    (tmp_path / "a.csv").write_text('x,t\n1,""\n2,\n3,a\n')
-    assert read(tmp_path / "a.csv", [], ["t"])[0]["t"].to_list() == [None, None, "a"]
+    found, _ = read(path, [], ["t"], 'x,t\n1,""\n2,\n3,a\n')
+    assert found["t"].to_list() == [None, None, "a"]
+    names = ['a "q"', '5" pipe', "b", "c,d", "e\nf"]
+    found, _ = read(path, names, [], '"a ""q""",5" pipe, b ,"c,d","e\nf"\n1,2,3,4,5\n')
+    assert (found.columns, found.rows()) == (names, [(1.0, 2.0, 3.0, 4.0, 5.0)])
+    # Numbers that no integer of 64 bits holds are copied digit by digit.
+    large = str(10**60 + 7)
+    content = f"x,id\n{large},{large}\n{'1' * 400},2\n{2**64},3\n"
+    found, _ = read(path, ["x"], ["id"], content)
+    assert set(kinds_of(path).values()) == {"number"}
+    assert found["x"].to_list() == [1e60, float("inf"), 2.0**64]
+    assert found["id"].to_list() == [large, "2", "3"]
 
 
 def test_separators_are_given_or_known(tmp_path):
     for name, options in (("a.tsv", {}), ("a.csv", {"separator": "\\t"})):
-        (tmp_path / name).write_text("x\tz\n1\t2\n")
-        assert read(tmp_path / name, ["x", "z"], **options)[0].rows() == [(1.0, 2.0)]
-    with pytest.raises(CommandError, match="not one character"):
-        read(tmp_path / "a.tsv", ["x"], separator=";;")
-
-
-def test_names_are_what_was_written(tmp_path):
-    content = '"a ""q""",5" pipe, b ,"c,d","e\nf"\n1,2,3,4,5\n'
-    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
-    names = ['a "q"', '5" pipe', "b", "c,d", "e\nf"]
-    frame, _ = read(tmp_path / "a.csv", names)
-    assert frame.columns == names
-    assert frame.rows() == [(1.0, 2.0, 3.0, 4.0, 5.0)]
-
-
-def test_columns_without_a_name_are_known_by_their_place_and_not_used(tmp_path):
-    (tmp_path / "a.csv").write_text(",x,\n0,1,2\n")
-    with open_table(str(tmp_path / "a.csv")) as table:
-        kinds = {name: column.kind for name, column in table.columns.items()}
-    assert kinds == {"column_1": "unnamed", "x": "number", "column_3": "unnamed"}
+        found, _ = read(tmp_path / name, ["x", "z"], content="x\tz\n1\t2\n", **options)
+        assert found.rows() == [(1.0, 2.0)]
 
 
 @pytest.mark.parametrize("block_bytes", [7, 10_000])
 def test_files_in_latin_1_are_read_and_said(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
     (tmp_path / "a.csv").write_bytes("größe,ort\n1,a\n2,“Köln”\n".encode("cp1252"))
     with open_table(str(tmp_path / "a.csv")) as table:
         frame = pl.concat([chunk.frame for chunk in table.chunks(["größe"], ["ort"])])
@@ -170,33 +157,16 @@ def test_files_in_latin_1_are_read_and_said(tmp_path, monkeypatch, block_bytes):
     assert frame.rows() == [(1.0, "a"), (2.0, "“Köln”")]
 
 
-def test_integers_of_any_length_are_numbers_and_are_copied_digit_by_digit(tmp_path):
-    large = str(10**60 + 7)
-    (tmp_path / "a.csv").write_text(f"x,id\n{large},{large}\n{'1' * 400},2\n{2**64},3\n")
-    with open_table(str(tmp_path / "a.csv")) as table:
-        assert [column.kind for column in table.columns.values()] == ["number", "number"]
-        (chunk,) = table.chunks(["x"], ["id"])
-    assert chunk.frame["x"].to_list() == [1e60, float("inf"), 2.0**64]
-    assert chunk.frame["id"].to_list() == [large, "2", "3"]
-
-
-# -- cells that are no numbers -------------------------------------------------------------------
-
-
-def write_cells(path, n, strays):
-    cells = [str(k / 7) for k in range(n)]
-    for row, text in strays.items():
-        cells[row - 1] = text
-    path.write_text("z,x\n" + "".join(f"1,{cell}\n" for cell in cells))
+def cells_of(n, strays):
+    cells = {k + 1: str(k / 7) for k in range(n)} | strays
+    return "z,x\n" + "".join(f"1,{cell}\n" for cell in cells.values())
 
 
 @pytest.mark.parametrize("block_bytes", [2000, 10**6])
 def test_few_unreadable_cells_are_missing_and_known(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block_bytes)
-    write_cells(tmp_path / "a.csv", 5000, {4001: "-", 4500: "n.d.", 4990: "4,5", 4995: "."})
-    # A comma inside would be a column of its own.
-    text = (tmp_path / "a.csv").read_text().replace("4,5", '"4,5"')
-    (tmp_path / "a.csv").write_text(text)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", block_bytes)
+    strays = {4001: "-", 4500: "n.d.", 4990: '"4,5"', 4995: "."}
+    (tmp_path / "a.csv").write_text(cells_of(5000, strays))
     with open_table(str(tmp_path / "a.csv")) as table:
         assert table.columns["x"].kind == "number"
         frame = pl.concat([chunk.frame for chunk in table.chunks(["x"])])
@@ -207,48 +177,37 @@ def test_few_unreadable_cells_are_missing_and_known(tmp_path, monkeypatch, block
 
 
 def test_many_unreadable_cells_are_refused_wherever_they_are(tmp_path, monkeypatch):
-    message = (
-        "Column 'x' of .* holds numbers, but 3 of 200 cells are none: '-' in row 5, 'a' in row "
-        "190, '-' in row 200. Correct them, write NA where a value is missing, or leave the "
-        "column out"
-    )
-    write_cells(tmp_path / "a.csv", 200, {5: "-", 190: "a", 200: "-"})
+    (tmp_path / "a.csv").write_text(cells_of(200, {5: "-", 190: "a", 200: "-"}))
     with open_table(str(tmp_path / "a.csv")) as table:
         column = table.columns["x"]
-    assert column.kind == "mixed"
+    message = "3 of 200 cells are none: '-' in row 5, 'a' in row 190, '-' in row 200. Correct them"
     with pytest.raises(CommandError, match=message):
         column.unreadable.refuse("x", "a.csv", column.n_cells)
     # Behind the rows that say what a column is.
-    write_cells(tmp_path / "a.csv", 3000, {2000 + k: "late" for k in range(40)})
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 4000)
-    with pytest.raises(CommandError, match="'late' in row 2,000, 'late' in row 2,001"):
-        read(tmp_path / "a.csv", ["x"])
-
-
-def test_a_column_of_words_stays_a_column_of_words(tmp_path):
-    write_cells(tmp_path / "a.csv", 100, dict.fromkeys(range(1, 51), "word"))
-    with open_table(str(tmp_path / "a.csv")) as table:
-        assert table.columns["x"].kind == "text"
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 4000)
+    late = cells_of(3000, {2001 + k: "late" for k in range(40)})
+    with pytest.raises(CommandError, match="'late' in row 2,001, 'late' in row 2,002"):
+        read(tmp_path / "a.csv", ["x"], content=late)
 
 
 def test_kinds_of_columns(tmp_path):
-    content = "i,f,b,t,c,e,m\n1,1.5,true,a,007,,NA\n2,2,false,1,010,,3\n"
-    (tmp_path / "a.csv").write_text(content)
-    with open_table(str(tmp_path / "a.csv")) as table:
-        kinds = {name: column.kind for name, column in table.columns.items()}
-    assert kinds == {"i": "number", "f": "number", "b": "flag", "t": "text", "c": "code",
-                     "e": "empty", "m": "number"}  # fmt: skip
+    path = tmp_path / "a.csv"
+    path.write_text("i,f,b,t,c,e,m,\n1,1.5,true,a,007,,NA,1\n2,2,false,1,010,,3,2\n")
+    assert kinds_of(path) == {"i": "number", "f": "number", "b": "flag", "t": "text", "c": "code",
+                              "e": "empty", "m": "number", "column_8": "unnamed"}  # fmt: skip
+    for n_words, kind in ((3, "mixed"), (50, "text")):
+        path.write_text(cells_of(100, dict.fromkeys(range(1, n_words + 1), "word")))
+        assert kinds_of(path)["x"] == kind
     frame = pl.DataFrame({"i": [1], "b": [True], "t": ["a"], "n": [None], "l": [[1]]})
     frame.write_parquet(tmp_path / "a.parquet")
-    with open_table(str(tmp_path / "a.parquet")) as table:
-        kinds = {name: column.kind for name, column in table.columns.items()}
-    assert kinds == {"i": "number", "b": "flag", "t": "text", "n": "empty", "l": "List(Int64)"}
+    expected = {"i": "number", "b": "flag", "t": "text", "n": "empty", "l": "List(Int64)"}
+    assert kinds_of(tmp_path / "a.parquet") == expected
 
 
 def test_parquet_is_read_in_slices(tmp_path, monkeypatch):
     frame = pl.DataFrame({"x": range(2500), "t": [str(k) for k in range(2500)]})
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=700)
-    monkeypatch.setattr(parquet_table, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(tables, "CHUNK_BYTES", 1)
     found, chunks = read(tmp_path / "a.parquet", ["x"], ["t"])
     assert found.equals(frame.with_columns(pl.col("x").cast(pl.Float64)))
     assert [chunk.frame.height for chunk in chunks] == [1000, 1000, 500]
@@ -256,8 +215,8 @@ def test_parquet_is_read_in_slices(tmp_path, monkeypatch):
 
 def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text('x,z\n1,"2\n' + "3,4\n" * 1000)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(csv_file, "MAX_CELL_BYTES", 1000)
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(csv_table, "MAX_CELL_BYTES", 1000)
     with pytest.raises(CommandError, match="Is every quote closed"):
         CsvTable(str(tmp_path / "a.csv"))
 
@@ -265,23 +224,18 @@ def test_a_quote_that_is_never_closed_does_not_eat_all_memory(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\xff\xfex\0,\0", "UTF-16"),
         (b"PAR1xxxx", "--format parquet"),
-        (bytes(range(256)), "binary data"),
         (b"x,\xc3\xa9\n1,\xe9\n", "in UTF-8 up to some row, and then is not: b'\\\\xe9'"),
-        (b"x,z\n1,2\n1,2,3\n", "Row 2 of .* has 3 cells, but there are 2 columns"),
+        (b"x,z\n" + b"1,2\n" * 500 + b"1,2,3\n" + b"1,2\n" * 500, "Row 501 of .* has 3 cells"),
         (b'x,z\n1,"5" pipe"\n2,3\n', "from row 1 on: .* Is every quote closed, and doubled"),
-        (b'"x,z\n1,2\n', "has no end. Is it a CSV file, and is every quote closed"),
-        (b"x,z\r1,2\r", "carriage returns alone"),
-        (b"x,z,x\n1,2,3\n", "two columns 'x': the 1st and the 3rd. Rename one"),
+        (b"x,z,x\n1,2,3\n", "two columns 'x': columns 1 and 3. Rename one"),
         (b"x, x\n1,2\n", "two columns 'x'"),
-        (b"\n\n", "no line with column names"),
     ],
 )
-def test_what_is_no_csv_file_is_refused(tmp_path, content, message):
-    (tmp_path / "a.csv").write_bytes(content)
+def test_what_is_no_csv_file_is_refused(tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr(csv_table, "BLOCK_BYTES", 100)
     with pytest.raises(CommandError, match=message):
-        read(tmp_path / "a.csv", ["x"])
+        read(tmp_path / "a.csv", ["x"], content=content)
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -298,25 +252,15 @@ def write_some(path, kind, n_frames=5, fail_at=None):
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
-def test_names_that_end_in_tsv_are_written_with_tabs(tmp_path):
-    frame = pl.DataFrame({"x": [1.5], "a\tb": ["c d"]})
-    for name in ("a.tsv", "a.TSV.gz"):
-        path = str(tmp_path / name)
-        with open_output(path, "csv", dict(frame.schema), separator_of(path)) as output:
-            output.write(frame)
-        assert read(path, ["x"], ["a\tb"])[0].rows() == [(1.5, "c d")]
-    assert (tmp_path / "a.tsv").read_text() == 'x\t"a\tb"\n1.5\tc d\n'
-
-
-@pytest.mark.parametrize("n_frames", [0, 1, 7])
-@pytest.mark.parametrize(("name", "kind"), [("a.csv", "csv"), ("a.gz", "csv"), ("a.pq", "parquet")])
-def test_output_is_what_was_written(tmp_path, name, kind, n_frames):
+@pytest.mark.parametrize("n_frames", [0, 1, 50])
+@pytest.mark.parametrize("name", ["a.csv", "a.gz", "a.pq", "a.tsv", "a.TSV.gz"])
+def test_output_is_what_was_written(tmp_path, name, n_frames):
+    kind = "parquet" if name == "a.pq" else "csv"
     expected = write_some(tmp_path / name, kind, n_frames)
-    reader = pl.read_parquet if kind == "parquet" else pl.read_csv
-    found = reader(tmp_path / name)
+    separator = {"separator": "\t" if "tsv" in name.lower() else ","} if kind == "csv" else {}
+    found = (pl.read_csv if separator else pl.read_parquet)(tmp_path / name, **separator)
     assert found.columns == expected.columns
-    if n_frames:
-        assert found.equals(expected)
+    assert found.equals(expected) or n_frames == 0
     assert os.listdir(tmp_path) == [name]
 
 
@@ -338,20 +282,6 @@ def test_writer_that_fails_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(pl.LazyFrame, "sink_parquet", fail)
     with pytest.raises(CommandError, match=r"a.pq cannot be written: No space left on device"):
         write_some(tmp_path / "a.pq", "parquet", n_frames=20)
-    assert os.listdir(tmp_path) == []
-
-
-def test_late_writer_does_not_bring_a_removed_file_back(tmp_path, monkeypatch):
-    start = outputs.ParquetWriter.__init__
-
-    def start_and_interrupt(self, *arguments):
-        start(self, *arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(outputs.ParquetWriter, "__init__", start_and_interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_some(tmp_path / "a.pq", "parquet")
-    time.sleep(0.2)
     assert os.listdir(tmp_path) == []
 
 
@@ -408,22 +338,6 @@ def test_interrupted_prediction_cleans_up(command, name, code):
     assert not list(output.parent.glob(".*.tmp"))
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-def test_interrupted_tuning_writes_no_model(command, tmp_path):
-    arguments, output = command
-    data = output.parent / "new.csv"
-    fit = [*arguments[:3], "fit", str(data), "--target", "z", "-o", str(tmp_path / "m.lsgp")]
-    with subprocess.Popen(fit, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2.0)
-        process.send_signal(signal.SIGINT)
-        message = process.communicate()[1]
-    # Python ends by the signal itself, which shells show as 130, if it came during an import that
-    # runs `exec`, although the exception was caught.
-    assert process.returncode in (130, -signal.SIGINT)
-    assert message == "lsgp: interrupted\n"
-    assert os.listdir(tmp_path) == []
-
-
 def test_pipes_go_in_and_out(command):
     arguments, _ = command
     table = "id,x,z\n007,0.5,0.5\nb,,1\n"
@@ -433,9 +347,3 @@ def test_pipes_go_in_and_out(command):
     assert lines[0] == "id,y_mean,y_std,y_low,y_high"
     assert lines[1].startswith("007,0.")
     assert lines[2] == "b,,,,"
-
-
-def test_output_does_not_depend_on_the_queue(tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs, "QUEUE_LENGTH", 1)
-    expected = write_some(tmp_path / "a.pq", "parquet", n_frames=50)
-    assert pl.read_parquet(tmp_path / "a.pq").equals(expected)

@@ -15,46 +15,34 @@ import pytest
 from rich.console import Console
 
 from lsgp.compute import progress
-from lsgp.compute.memory import parse_memory_budget
 from lsgp.compute.progress import progress_bar
-from lsgp.compute.threads import resolve_n_jobs, run_blocks
+from lsgp.compute.threads import parse_memory_budget, resolve_n_jobs, run_blocks
+
+GOOD_BUDGETS = {
+    "1GB": 10**9,
+    "1 gb": 10**9,
+    "512MiB": 512 * 2**20,
+    "0.5kB": 500,
+    ".5 TiB": 2**39,
+    "123": 123,
+    7: 7,
+}
+BAD_BUDGETS = {
+    "which is not a size": ["much", "1GBit", "-1GB", "1e9", ""],
+    "less than one byte": [0, -5, "0.1B"],
+    "of type": [1.5, True, None],
+}
 
 
-@pytest.mark.parametrize(
-    ("budget", "n_bytes"),
-    [
-        ("1GB", 10**9),
-        ("1 gb", 10**9),
-        ("512MiB", 512 * 2**20),
-        ("0.5kB", 500),
-        (".5 TiB", 2**39),
-        ("123", 123),
-        (7, 7),
-    ],
-)
-def test_memory_budgets_are_read_with_their_units(budget, n_bytes):
-    assert parse_memory_budget(budget) == n_bytes
-
-
-@pytest.mark.parametrize(
-    ("budget", "error", "fact"),
-    [
-        ("much", ValueError, "'much', which is not a size"),
-        ("1GBit", ValueError, "'1GBit', which is not a size"),
-        ("-1GB", ValueError, "'-1GB', which is not a size"),
-        ("1e9", ValueError, "'1e9', which is not a size"),
-        ("", ValueError, "'', which is not a size"),
-        (0, ValueError, "0, less than one byte"),
-        (-5, ValueError, "-5, less than one byte"),
-        ("0.1B", ValueError, "'0.1B', less than one byte"),
-        (1.5, TypeError, "1.5, of type float"),
-        (True, TypeError, "True, of type bool"),
-        (None, TypeError, "None, of type NoneType"),
-    ],
-)
-def test_bad_memory_budgets_say_what_is_wrong_and_what_to_pass(budget, error, fact):
-    with pytest.raises(error, match=f"memory_budget is {fact}.*such as '1GB' or '512MiB'"):
-        parse_memory_budget(budget)
+def test_memory_budgets_are_read_with_their_units():
+    for budget, n_bytes in GOOD_BUDGETS.items():
+        assert parse_memory_budget(budget) == n_bytes
+    for fact, budgets in BAD_BUDGETS.items():
+        for budget in budgets:
+            error = TypeError if fact == "of type" else ValueError
+            told = f"memory_budget is {budget!r}, {fact}.*such as '1GB' or '512MiB'"
+            with pytest.raises(error, match=told):
+                parse_memory_budget(budget)
 
 
 def test_n_jobs_means_what_it_means_in_scikit_learn():
@@ -63,9 +51,6 @@ def test_n_jobs_means_what_it_means_in_scikit_learn():
     assert resolve_n_jobs(-1) == joblib.cpu_count()
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert resolve_n_jobs(None) == 2
-
-
-def test_bad_n_jobs_is_refused():
     with pytest.raises(ValueError, match="n_jobs is 0"):
         resolve_n_jobs(0)
     with pytest.raises(TypeError, match=r"n_jobs is 1\.5, of type float"):
@@ -87,9 +72,8 @@ def test_blocks_cover_all_items_once_and_in_order(n_threads, n_items, block_size
 
 
 def test_one_thread_runs_inline():
-    assert (
-        list(run_blocks(lambda *_: threading.get_ident(), 3, 1, 1)) == [threading.get_ident()] * 3
-    )
+    own = threading.get_ident()
+    assert list(run_blocks(lambda *_: threading.get_ident(), 3, 1, 1)) == [own] * 3
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -205,26 +189,28 @@ def test_bad_arguments_are_refused_at_once(arguments, fact):
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_progress_bar_is_silent_for_short_work(enabled, capsys):
-    with progress_bar("Working", total=3, enabled=enabled) as advance:
-        for _ in range(3):
-            advance(1)
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ""
+def test_progress_bar_is_silent_for_short_work_and_heard_by_who_watches(enabled, capsys):
+    heard = []
+    with progress_bar("Working", total=4, enabled=enabled, watch=heard.append) as advance:
+        advance(1)
+        advance(3, "more")
+    assert heard == [0.25, 1.0]
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("total", [3, None])
-def test_progress_bar_of_long_work_counts_and_goes_to_stderr(monkeypatch, capsys, total):
+def test_progress_bar_of_long_work_goes_to_stderr_and_is_taken_down(monkeypatch, capsys, total):
     monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
     # Pretend to be a terminal: rich draws nothing elsewhere.
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with progress_bar("Working", total=total) as advance:
+    with pytest.raises(Broken), progress_bar("Working", total=total) as advance:
         advance(1)
         advance(2)
         bar = advance.__self__.shown.progress
         assert bar.tasks[0].completed == 3
         bar.refresh()
+        raise Broken
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Working" in captured.err
@@ -247,15 +233,6 @@ def test_progress_without_rich_is_a_line_that_is_taken_away(monkeypatch, capsys)
         assert captured.err == (expected if is_terminal else "")
 
 
-def test_progress_bar_is_taken_down_when_the_work_fails(monkeypatch):
-    monkeypatch.setattr(progress, "APPEARS_AFTER", 0.0)
-    with pytest.raises(Broken), progress_bar("Working", total=3) as advance:
-        advance(1)
-        bar = advance.__self__.shown.progress
-        raise Broken
-    assert not bar.live.is_started
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_progress_keeps_percentage_and_time_left_on_narrow_terminals(width):
     shown = progress._make_progress()
@@ -269,11 +246,3 @@ def test_progress_keeps_percentage_and_time_left_on_narrow_terminals(width):
     assert line.startswith("Tuning: matern52")
     assert len(line.rstrip()) <= width
     assert task == 0
-
-
-def test_who_watches_hears_of_work_without_a_bar():
-    heard = []
-    with progress_bar("Working", total=4, enabled=False, watch=heard.append) as advance:
-        advance(1)
-        advance(3, "more")
-    assert heard == [0.25, 1.0]

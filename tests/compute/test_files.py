@@ -51,21 +51,17 @@ def test_errors_say_what_was_not_saved_what_was_kept_and_what_to_do(path, monkey
 
 
 @posix
-def test_links_are_followed_and_modes_kept(path):
-    link = path.with_name("link")
+def test_links_are_followed_and_modes_kept_or_those_of_any_new_file(path):
+    link, new, usual = (path.with_name(name) for name in ("link", "new", "usual"))
     link.symlink_to(path.name)
     path.chmod(0o640)
     write_text(link, "new", "page")
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-@posix
-def test_new_files_have_the_mode_of_any_new_file(tmp_path):
-    write_text(tmp_path / "ours", "new", "page")
-    (tmp_path / "any").write_text("new")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
+    write_text(new, "new", "page")
+    usual.write_text("new")
+    assert new.stat().st_mode == usual.stat().st_mode
 
 
 KILLED = """

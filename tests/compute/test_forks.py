@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lsgp import Effort, LSGPRegressor
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock
 from lsgp.solvers.exact_system import ExactSystem
 
 pytestmark = [
@@ -43,19 +43,13 @@ def run_forked(function):
     return "hangs"
 
 
-def exact(**settings):
-    return LSGPRegressor().set_params(
-        objective=None,
-        n_neighbors=300,
-        localizer="rectangular",
-        hyperparameters__scale="global",
-        **settings,
-    )
+def exact(n_jobs=1):
+    whole = {"localizer": "rectangular", "hyperparameters__scale": "global", "n_jobs": n_jobs}
+    return LSGPRegressor(objective=None, n_neighbors=300).set_params(**whole)
 
 
 def make_data():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(300, 2))
+    X = np.random.default_rng(0).uniform(size=(300, 2))
     return X, np.sin(6 * X[:, 0]) + X[:, 1]
 
 
@@ -85,8 +79,7 @@ def test_a_lock_that_another_thread_holds_is_open_after_a_fork():
 
 def test_an_exact_gp_that_another_thread_is_solving_is_solved_after_a_fork(monkeypatch):
     X, y = make_data()
-    model = exact().fit(X, y)
-    expected = exact().fit(X, y).predict(X)
+    model, expected = exact().fit(X, y), exact().fit(X, y).predict(X)
     is_solving, may_go = threading.Event(), threading.Event()
     solve = ExactSystem.solve
 
@@ -109,24 +102,18 @@ def test_an_exact_gp_that_another_thread_is_solving_is_solved_after_a_fork(monke
 def test_forks_while_threads_fit_and_predict_do_not_hang(n_jobs):
     X, y = make_data()
     local = LSGPRegressor(objective=None, n_neighbors=20, n_jobs=n_jobs).fit(X, y)
-    whole = exact(n_jobs=n_jobs).fit(X, y)
+    whole = exact(n_jobs).fit(X, y)
     expected = local.predict(X), whole.predict(X)
-    stop = threading.Event()
-    failures = []
+    quick = {"effort": Effort(n_models=1, n_points=50), "max_time": 0.2, "random_state": 0}
+    quick |= {"kernel": "rbf", "n_neighbors": 20, "n_jobs": n_jobs}
+    stop, failures = threading.Event(), []
 
     def work():
         try:
             while not stop.is_set():
-                exact(n_jobs=n_jobs).fit(X, y).predict(X)
+                exact(n_jobs).fit(X, y).predict(X)
                 local.predict(X)
-                LSGPRegressor(
-                    effort=Effort(n_models=1, n_points=50),
-                    max_time=0.2,
-                    random_state=0,
-                    kernel="rbf",
-                    n_neighbors=20,
-                    n_jobs=n_jobs,
-                ).fit(X, y)
+                LSGPRegressor(**quick).fit(X, y)
         except Exception as error:
             failures.append(error)
 
@@ -135,12 +122,8 @@ def test_forks_while_threads_fit_and_predict_do_not_hang(n_jobs):
         thread.start()
 
     def predict_and_fit():
-        again = exact(n_jobs=n_jobs).fit(X, y)
-        return (
-            np.array_equal(local.predict(X), expected[0])
-            and np.array_equal(whole.predict(X), expected[1])
-            and np.array_equal(again.predict(X), expected[1])
-        )
+        found = local.predict(X), whole.predict(X), exact(n_jobs).fit(X, y).predict(X)
+        return all(map(np.array_equal, found, (*expected, expected[1])))
 
     try:
         codes = [run_forked(predict_and_fit) for _ in range(25)]

@@ -14,7 +14,7 @@ import pytest
 
 from lsgp import LSGPRegressor, TuningStoppedWarning
 from lsgp.compute.clock import Interrupts, OutOfTimeError
-from lsgp.compute.interrupts import interrupts_later
+from lsgp.compute.threads import interrupts_later
 from lsgp.tuning import jobs
 from lsgp.tuning.search import Search
 
@@ -23,8 +23,7 @@ from lsgp.tuning.search import Search
 PROGRAM = textwrap.dedent(
     """
     import signal, sys, threading
-    from lsgp.compute.interrupts import ThreadPool, result_of
-    from lsgp.compute.threads import run_blocks
+    from lsgp.compute.threads import ThreadPool, result_of, run_blocks
 
     enter, left = threading.Condition.__enter__, [-1]
 
@@ -85,41 +84,35 @@ def test_an_interrupt_while_a_lock_is_held_does_not_leave_it_closed(work):
 
 def test_interrupts_come_after_what_must_not_be_cut_and_the_handler_is_back():
     heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+
+    def note(number, frame):
+        heard.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
     try:
-        handler = signal.getsignal(signal.SIGINT)
         with interrupts_later():
             signal.raise_signal(signal.SIGINT)
             assert not heard
         assert heard == [signal.SIGINT]
-        assert signal.getsignal(signal.SIGINT) is handler
+        assert signal.getsignal(signal.SIGINT) is note
         # An error inside is not lost to the handler's silence.
         with pytest.raises(ValueError, match="inside"), interrupts_later():
             raise ValueError("inside")
+        # Other threads set no handler, and interrupts that are ignored stay so.
+        found = []
+        thread = threading.Thread(target=lambda: found.append(handler_inside()))
+        thread.start()
+        thread.join()
+        assert found == [note]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert handler_inside() is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def test_interrupts_that_are_ignored_stay_ignored_and_other_threads_set_no_handler():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with interrupts_later():
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-    failed: list[BaseException] = []
-
-    def inside() -> None:
-        try:
-            with interrupts_later():
-                assert signal.getsignal(signal.SIGINT) is before
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=inside)
-    thread.start()
-    thread.join()
-    assert not failed
+def handler_inside():
+    with interrupts_later():
+        return signal.getsignal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("error", [OutOfTimeError, KeyboardInterrupt])

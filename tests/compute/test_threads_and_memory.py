@@ -14,56 +14,46 @@ from lsgp.backends import cpu
 from lsgp.backends.contract import SystemSize
 
 
-@pytest.fixture(scope="module")
-def data():
-    return *make_data(400, 2, noise=0.2), make_data(150, 2, seed=1)[0]
-
-
 def assert_equal_predictions(actual, expected):
     for name in ("mean", "scale", "dof"):
         assert np.array_equal(getattr(actual, name), getattr(expected, name)), name
 
 
 @pytest.fixture(scope="module")
-def many(data):
-    X, y, _ = data
+def data():
     queries = np.random.default_rng(44).uniform(-1.0, 1.0, (1001, 2))
-    return X, y, queries, regressor().fit(X, y).predict_distribution(queries)
+    return *make_data(400, 2, noise=0.2), queries
 
 
 @pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("n_jobs", [1, 2, 5, -1])
-@pytest.mark.parametrize("memory_budget", ["1GB", "3MB"])
-def test_predictions_do_not_depend_on_threads_or_memory(
-    many, n_jobs, memory_budget, dtype, bandwidth
-):
-    X, y, queries, _ = many
+def test_predictions_do_not_depend_on_threads_or_memory(data, dtype, bandwidth):
+    X, y, queries = data
     model = regressor(dtype=dtype, localizer__bandwidth=bandwidth).fit(X, y)
     expected = model.predict_distribution(queries)
-    model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
-    assert_equal_predictions(model.predict_distribution(queries), expected)
+    slopes = model.predict_gradient(queries, return_std=True)
+    for n_jobs in (1, 2, 5, -1):
+        for memory_budget in ("1GB", "3MB"):
+            model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
+            assert_equal_predictions(model.predict_distribution(queries), expected)
+    actual = model.set_params(n_jobs=5).predict_gradient(queries, return_std=True)
+    for value, wanted in zip(actual, slopes, strict=True):
+        assert np.array_equal(value, wanted)
 
 
-@pytest.mark.parametrize("bandwidth", ["adaptive", 0.6])
-def test_gradients_do_not_depend_on_threads_or_memory(many, bandwidth):
-    X, y, queries, _ = many
-    model = regressor(localizer__bandwidth=bandwidth).fit(X, y)
-    expected = model.predict_gradient(queries, return_std=True)
-    for n_jobs, memory_budget in ((2, "1GB"), (5, "3MB")):
-        model.set_params(n_jobs=n_jobs, memory_budget=memory_budget)
-        actual = model.predict_gradient(queries, return_std=True)
-        for value, wanted in zip(actual, expected, strict=True):
-            assert np.array_equal(value, wanted)
+@pytest.fixture(scope="module")
+def fitted(data):
+    X, y, queries = data
+    model = regressor().fit(X, y)
+    return model, queries, model.predict_distribution(queries)
 
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 1001))
-def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(many, seed, n):
-    X, y, queries, expected = many
+def test_predictions_do_not_depend_on_the_order_or_the_company_of_queries(fitted, seed, n):
+    model, queries, expected = fitted
     order = np.random.default_rng(seed).permutation(len(queries))[:n]
-    actual = regressor().fit(X, y).predict_distribution(queries[order])
-    assert_equal_predictions(actual, expected[order])
+    assert_equal_predictions(model.predict_distribution(queries[order]), expected[order])
 
 
 def test_memory_budget_that_is_too_small_is_an_error_before_any_work(data):

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warnings of one thread go where that thread wants them, whatever other threads do."""
+"""Warnings of one thread go where that thread wants them; numbers in sentences."""
 
 import threading
 import warnings
 
-from lsgp.compute.warn import listening, warn_user
+from lsgp.compute.text import count, listening, percent, warn_user
 
 
-def test_each_thread_hears_its_own_warnings_alone():
+def test_each_thread_hears_its_own_warnings_alone_until_it_fails_or_ends():
     """With `warnings.catch_warnings` in each, one took those of the other."""
     started, heard = threading.Barrier(2), {}
 
     def work(name):
-        with listening() as messages:
-            started.wait()
-            for k in range(200):
-                warn_user(f"{name} {k}")
-            started.wait()
-        heard[name] = messages
+        try:
+            with listening() as heard[name]:
+                started.wait()
+                for k in range(200):
+                    warn_user(f"{name} {k}")
+                started.wait()
+                raise KeyError
+        except KeyError:
+            warn_user("after it")
 
     threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
     with warnings.catch_warnings(record=True) as outside:
@@ -28,15 +31,12 @@ def test_each_thread_hears_its_own_warnings_alone():
             thread.join()
         warn_user("of nobody who listens")
     assert heard == {name: [f"{name} {k}" for k in range(200)] for name in "ab"}
-    assert [str(each.message) for each in outside] == ["of nobody who listens"]
+    told = [str(each.message) for each in outside]
+    assert told == ["after it", "after it", "of nobody who listens"]
 
 
-def test_listening_ends_with_an_error():
-    with warnings.catch_warnings(record=True) as outside:
-        warnings.simplefilter("always")
-        try:
-            with listening():
-                raise KeyError
-        except KeyError:
-            warn_user("after it")
-    assert len(outside) == 1
+def test_numbers_in_sentences():
+    assert [count(n, "row") for n in (1, 1200)] == ["1 row", "1,200 rows"]
+    assert percent(0.123) == "12.3 %"
+    shares = (0.5, 0.001, 0.0, float("nan"))
+    assert [percent(share, digits=0) for share in shares] == ["50 %", "< 1 %", "0 %", "–"]

@@ -11,7 +11,6 @@ from distributed import LocalCluster
 
 from lsgp import LSGPRegressor
 from lsgp.cli import main
-from lsgp.distributed import fitting
 
 rng = np.random.default_rng(5)
 
@@ -25,8 +24,7 @@ def scheduler():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
+def folder(tmp_path, in_parts):
     frame = pd.DataFrame(rng.normal(size=(400, 2)), columns=["east", "north"])
     frame["depth"] = np.sin(frame["east"]) + frame["north"]
     frame["kind"] = np.where(frame["depth"] > 0, "up", "down")
@@ -40,10 +38,6 @@ def folder(tmp_path, monkeypatch):
 def whole(folder):
     names = sorted((folder / "rows").iterdir())
     return pd.concat([pd.read_parquet(name) for name in names])
-
-
-def complete(folder):
-    return whole(folder).dropna()
 
 
 GIVEN = ["--objective", "none", "--n-neighbors", "20"]
@@ -71,7 +65,7 @@ def test_fit_and_predict_by_the_address_of_a_scheduler(folder, scheduler, capsys
 
 
 def test_a_saved_file_predicts_a_folder_too(folder, scheduler):
-    frame = complete(folder)
+    frame = whole(folder).dropna()
     one = LSGPRegressor(objective=None).fit(frame[["east", "north"]], frame["depth"])
     one.save(folder / "model.lsgp")
     arguments = [str(folder / name) for name in ("model.lsgp", "rows")]
@@ -101,8 +95,8 @@ def test_what_is_wrong_is_one_line(folder, scheduler, capsys):
     for arguments, expected in (
         (["fit", rows, "--target", "z", "-o", model, "--scheduler", scheduler], "no column 'z'"),
         (["fit", rows + "x", "--target", "z", "-o", model, "--scheduler", scheduler], "no folder"),
-        (["predict", rows, rows, "-o", model, "--scheduler", scheduler], "folder without a model"),
-        (["predict", model, rows, "-o", model, "--scheduler", scheduler], "There is no model"),
+        (["predict", rows, rows, "-o", model, "--scheduler", scheduler], "holds no manifest.lsgp"),
+        (["predict", model, rows, "-o", model, "--scheduler", scheduler], "There is no file"),
         (
             ["fit", rows, "--target", "depth", "-o", model, "--strict", "--scheduler", scheduler],
             "miss a value in 'east', which --strict refuses",

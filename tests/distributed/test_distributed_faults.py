@@ -5,12 +5,13 @@ import datetime as dt
 import gc
 import ipaddress
 import time
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from agreement import assert_agree
+from agreement import assert_agree, chunked
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,7 +24,6 @@ import lsgp.distributed
 from lsgp import LSGPRegressor
 from lsgp.compute import threads
 from lsgp.distributed import cluster as cluster_module
-from lsgp.distributed import fitting
 from lsgp.distributed.cluster import Cluster, NoWorkerError
 from lsgp.distributed.folder import write_partition
 
@@ -42,20 +42,39 @@ SETTINGS = {
     "effort__n_models": 1,
     "random_state": 0,
 }
+FEW = LSGPRegressor().set_params(objective=None, n_neighbors=10)
 
 
-def fit(n_partitions=4):
-    return lsgp.distributed.fit(
-        LSGPRegressor().set_params(**SETTINGS),
-        da.from_array(X, chunks=(2_000, 2)),
-        da.from_array(Y, chunks=2_000),
-        n_partitions=n_partitions,
-    )
+def fit():
+    model = LSGPRegressor().set_params(**SETTINGS)
+    return lsgp.distributed.fit(model, chunked(X, 2_000), chunked(Y, 2_000), n_partitions=4)
+
+
+def fit_few():
+    rows = chunked(X[:500], 200), chunked(Y[:500], 200)
+    return lsgp.distributed.fit(FEW, *rows, n_partitions=3)
+
+
+@contextmanager
+def threads_of(n_workers=1, security=None, **settings):
+    """A cluster in this process, and its client."""
+    with (
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=":0",
+            security=security,
+            **settings,
+        ) as local,
+        Client(local, security=security) as client,
+    ):
+        yield local, client
 
 
 @pytest.mark.usefixtures("quick_workers")
 def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkeypatch):
-    """In four phases of one job; benchmarks/cluster_faults.py has all of them, ten times."""
+    """In four phases of one job; `benchmarks/cluster.py kill` has all of them."""
     monkeypatch.setattr(cluster_module, "PATIENCE", 120.0)  # until processes have started again
     phases = ["partitioning", "searching", "answering", "saving"]
     expected = LSGPRegressor().set_params(**SETTINGS).fit(X, Y).predict(NEW[:300], return_std=True)
@@ -79,26 +98,17 @@ def test_a_worker_that_dies_when_a_phase_begins_changes_nothing(tmp_path, monkey
 def test_threads_of_workers_and_of_the_core_do_not_multiply(monkeypatch):
     model = LSGPRegressor(objective=None, n_jobs=64).fit(X, Y)
     expected = model.predict(NEW)
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as local,
-        Client(local),
-    ):
+    with threads_of():
         mean = model.predict(da.from_array(NEW, chunks=(1_500, 2)))
         # From now on, the core has the thread of its task and no other.
         monkeypatch.setattr(threads, "ThreadPool", None)
         np.testing.assert_array_equal(mean.compute(), expected)
 
 
-def test_predictions_without_workers_are_one_clear_error(monkeypatch):
+def test_predictions_without_workers_are_one_clear_error(monkeypatch, in_parts):
     monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
-    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as local,
-        Client(local) as client,
-    ):
-        settings = {"objective": None, "n_neighbors": 10}
-        few = da.from_array(X[:500], chunks=(200, 2)), da.from_array(Y[:500], chunks=200)
-        model = lsgp.distributed.fit(LSGPRegressor().set_params(**settings), *few, n_partitions=2)
+    with threads_of() as (local, client):
+        model = fit_few()
         local.scale(0)
         while client.scheduler_info(n_workers=-1)["workers"]:
             time.sleep(0.05)
@@ -106,18 +116,9 @@ def test_predictions_without_workers_are_one_clear_error(monkeypatch):
             model.predict(NEW[:10])
 
 
-def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp_path):
-    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as local,
-        Client(local) as client,
-    ):
-        settings = {"objective": None, "n_neighbors": 10}
-        few = da.from_array(X[:500], chunks=(200, 2)), da.from_array(Y[:500], chunks=200)
-        model = lsgp.distributed.fit(LSGPRegressor().set_params(**settings), *few, n_partitions=3)
-        folder = tmp_path / "model"
+def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp_path, in_parts):
+    with threads_of() as (_, client):
+        model = fit_few()
 
         def write(*arguments):
             client.close()  # in the middle of the save
@@ -125,51 +126,27 @@ def test_a_client_that_disconnects_leaves_no_half_written_model(monkeypatch, tmp
 
         monkeypatch.setattr("lsgp.distributed.model.write_partition", write)
         with pytest.raises(Exception, match=r"."):
-            model.save(folder)
-        assert not folder.exists()
+            model.save(tmp_path / "model")
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cluster_without_workers_is_one_clear_error(monkeypatch):
+def test_a_cluster_without_workers_or_a_client_is_one_clear_error(monkeypatch):
     monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
-    with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as local,
-        Client(local),
-        pytest.raises(NoWorkerError, match=r"No worker is left of the cluster at .*while reading"),
-    ):
+    message = r"No worker is left of the cluster at .*while reading"
+    with threads_of(n_workers=0), pytest.raises(NoWorkerError, match=message):
         fit()
-
-
-def test_without_a_client_the_error_says_how_to_start_one(monkeypatch):
     monkeypatch.setattr(cluster_module, "running_client", lambda: None)
     with pytest.raises(ValueError, match=r"There is no Dask client\. Start one"):
         fit()
 
 
-def test_interrupts_cancel_what_was_submitted(monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as own:
-        cluster = Cluster(own)
-        futures = [cluster.submit("sleep", time.sleep, 2) for _ in range(3)]
-        monkeypatch.setattr(cluster_module, "wait", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            cluster.gather(futures)
-        assert {future.status for future in futures} == {"cancelled"}
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
 
 
-def test_an_interrupted_fit_leaves_no_tasks(monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
+def test_interrupts_cancel_what_was_submitted_and_leave_no_tasks(monkeypatch):
     monkeypatch.setattr("lsgp.distributed.fitting.fit_models", interrupt)
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as local,
-        Client(local),
-    ):
+    with threads_of() as (local, client):
         with pytest.raises(KeyboardInterrupt):
             fit()
         gc.collect()
@@ -177,42 +154,26 @@ def test_an_interrupted_fit_leaves_no_tasks(monkeypatch):
         while local.scheduler.tasks and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not local.scheduler.tasks
+        cluster = Cluster(client)
+        futures = [cluster.submit("sleep", time.sleep, 2) for _ in range(3)]
+        monkeypatch.setattr(cluster_module, "wait", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.gather(futures)
+        assert {future.status for future in futures} == {"cancelled"}
 
 
-def test_connections_may_be_encrypted(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
+def test_connections_may_be_encrypted(tmp_path, in_parts):
     key, certificate = make_certificate(tmp_path)
-    security = Security(
-        tls_ca_file=certificate,
-        require_encryption=True,
-        **{
-            f"tls_{role}_{what}": path
-            for role in ("client", "scheduler", "worker")
-            for what, path in (("key", key), ("cert", certificate))
-        },
-    )
-    with (
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=False,
-            protocol="tls://",
-            security=security,
-            dashboard_address=":0",
-        ) as local,
-        Client(local, security=security) as client,
-    ):
+    files = {
+        f"tls_{role}_{what}": path
+        for role in ("client", "scheduler", "worker")
+        for what, path in (("key", key), ("cert", certificate))
+    }
+    security = Security(tls_ca_file=certificate, require_encryption=True, **files)
+    with threads_of(security=security, protocol="tls://") as (_, client):
         assert client.scheduler.address.startswith("tls://")
-        settings = {"objective": None, "n_neighbors": 10}
-        model = lsgp.distributed.fit(
-            LSGPRegressor().set_params(**settings),
-            da.from_array(X[:500], chunks=(200, 2)),
-            da.from_array(Y[:500], chunks=200),
-            client,
-            n_partitions=2,
-        )
-        one = LSGPRegressor().set_params(**settings).fit(X[:500], Y[:500])
-        assert_agree(model.predict(NEW[:50]), one.predict(NEW[:50]))
+        one = LSGPRegressor().set_params(objective=None, n_neighbors=10).fit(X[:500], Y[:500])
+        assert_agree(fit_few().predict(NEW[:50]), one.predict(NEW[:50]))
 
 
 def make_certificate(folder):

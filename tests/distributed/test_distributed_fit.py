@@ -8,32 +8,20 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from agreement import assert_agree
-from distributed import Client
+from agreement import assert_agree, chunked, fit_both
 from scipy.stats import norm
-from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor, Rotated, Sphere
-from lsgp.distributed import fitting
-from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed import DistributedModel
+from lsgp.distributed.partitioning import Boxes, Regions
+
+pytestmark = pytest.mark.usefixtures("client")
 
 N = 900
 rng = np.random.default_rng(1)
 NEW = np.concatenate([rng.normal(size=(60, 2)) ** 3, rng.uniform(-30, 30, size=(20, 2))])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
-        yield own
-
-
-@pytest.fixture
-def in_parts(monkeypatch):
-    """However few rows there are."""
-    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
 
 
 def skewed(n=N):
@@ -91,9 +79,8 @@ CASES = {
 }
 
 
-def chunked(X, y, beside, size=211):
-    lazy = {name: da.from_array(values, chunks=size) for name, values in beside.items()}
-    return da.from_array(X, chunks=(size, 1)), da.from_array(y, chunks=size), lazy
+def regressor(**settings):
+    return LSGPRegressor().set_params(**{**GIVEN, **settings})
 
 
 def assert_same(model, one, queries, **options):
@@ -104,12 +91,7 @@ def assert_same(model, one, queries, **options):
 def test_given_hyperparameters_predict_as_on_one_machine(name, in_parts):
     make, settings, beside = CASES[name]
     X = make()
-    y = f(X)
-    one = LSGPRegressor().set_params(**{**GIVEN, **settings}).fit(X, y, **beside)
-    lazy_X, lazy_y, lazy = chunked(X, y, beside)
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**{**GIVEN, **settings}), lazy_X, lazy_y, n_partitions=5, **lazy
-    )
+    model, one = fit_both(regressor(**settings), X, f(X), 5, **beside)
     assert_same(model, one, NEW, return_std=True)
     assert_same(model, one, X[:50])
 
@@ -119,18 +101,13 @@ def test_predictions_do_not_depend_on_the_number_of_partitions(n_partitions, in_
     X = with_copies()
     y = np.column_stack([f(X), 30 * f(X)])
     noise = rng.uniform(0.1, 1, size=N)
-    one = LSGPRegressor().set_params(**GIVEN).fit(X, y, noise_variance=noise)
+    model, one = fit_both(regressor(), X, y, n_partitions, noise_variance=noise)
     assert one.ensemble_.heaviest.model.noise_levels is not None
-    lazy_X, _, lazy = chunked(X, y[:, 0], {"noise_variance": noise})
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**GIVEN),
-        lazy_X,
-        da.from_array(y, chunks=(100, 1)),
-        n_partitions=n_partitions,
-        **lazy,
-    )
     assert_same(model, one, NEW, return_std=True, kind="latent")
     assert_agree(model.predict_interval(NEW), one.predict_interval(NEW))
+    lazy = model.predict_interval(da.from_array(NEW, chunks=((30, 0, 50), (1, 1))))
+    assert [end.chunks[0] for end in lazy] == [(30, 0, 50)] * 2
+    np.testing.assert_array_equal(lazy[0], model.predict_interval(NEW)[0])
     distribution, expected = model.predict_distribution(NEW), one.predict_distribution(NEW)
     assert_agree(distribution.dof, expected.dof)
 
@@ -140,26 +117,23 @@ def test_predictions_do_not_depend_on_the_number_of_partitions(n_partitions, in_
 def test_probabilities_are_those_of_one_machine(n_classes, weight, in_parts):
     X = skewed()
     y = np.array(["a", "b", "c"])[np.digitize(f(X), [-0.5, 0.5]) % n_classes]
-    settings = {**GIVEN, "class_weight": weight, "random_state": 0}
-    one = LSGPClassifier().set_params(**settings).fit(X, y)
-    lazy_X, lazy_y, _ = chunked(X, y, {})
-    model = lsgp.distributed.fit(
-        LSGPClassifier().set_params(**settings), lazy_X, lazy_y, n_partitions=4
-    )
+    estimator = LSGPClassifier().set_params(**GIVEN, class_weight=weight, random_state=0)
+    model, one = fit_both(estimator, X, y, 4)
     np.testing.assert_array_equal(model.classes_, one.classes_)
     assert_same(model, one, NEW)
     assert_agree(model.predict_proba(NEW), one.predict_proba(NEW))
 
 
+# -- tuning ----------------------------------------------------------------------------------------
+
 TUNED = {
-    "localizer__reach": 1.0,  # nodes are of rows in memory
-    "effort__boosting": False,  # and so are trees
     "effort__n_points": 60,
     "n_neighbors": 12,
     "kernel": "matern32",
     "random_state": 0,
-    "effort__n_models": 3,
 }
+#: What only rows in memory have: nodes, and trees.
+IN_PARTS = {"localizer__reach": 1.0, "effort__boosting": False}
 MANY = 10_300
 
 
@@ -188,110 +162,63 @@ def crps(y, mean, std):
 
 def test_tuning_predicts_as_well_as_on_one_machine():
     X, y = tuned_data()
-    one = LSGPRegressor().set_params(**TUNED).fit(X, y)
-    lazy_X, lazy_y, _ = chunked(X, y, {}, 2_000)
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**TUNED), lazy_X, lazy_y, n_partitions=5
-    )
-    assert_as_accurate(model, one)
+    model = LSGPRegressor().set_params(**TUNED, **IN_PARTS, effort__n_models=3)
+    assert_as_accurate(*fit_both(model, X, y, 5, 2_000))
+
+
+def test_a_tuned_classifier_is_that_of_one_machine():
+    X, y = tuned_data()
+    own = {"input_transform": "standardize", "effort__n_models": 2}
+    model = LSGPClassifier().set_params(**TUNED, **own)
+    assert_as_accurate(*fit_both(model, X, np.digitize(y, [-0.5, 0.5]), 3, 2_000))
 
 
 def test_tuning_leaves_copies_and_groups_out_and_imitates_queries_as_one_machine_does():
     X, y = tuned_data()
     X[100:200], y[100:200] = X[:100], y[:100]
-    settings = {
-        **TUNED,
-        "input_transform": "standardize",
-        "effort__n_models": 1,
-        "effort__n_points": 30,
-    }
-    settings["effort"] = "fast"
-    groups = rng.integers(50, size=MANY)
+    own = {"input_transform": "standardize", "effort__n_models": 1, "effort__n_points": 30}
+    model = LSGPRegressor().set_params(**{**TUNED, **IN_PARTS, **own, "effort": "fast"})
     # Among the rows: beyond them, one machine also holds regions out, which a cluster does not.
     near = X[:40] + 0.01
-    for beside in ({}, {"groups": groups}, {"queries": near}):
+    for beside in ({}, {"groups": rng.integers(50, size=MANY)}, {"queries": near}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            one = LSGPRegressor().set_params(**settings).fit(X, y, **beside)
-            own = dict(beside)
-            if "groups" in own:
-                own["groups"] = da.from_array(groups, chunks=2_000)
-            lazy_X, lazy_y, _ = chunked(X, y, {}, 2_000)
-            model = lsgp.distributed.fit(
-                LSGPRegressor().set_params(**settings), lazy_X, lazy_y, n_partitions=3, **own
-            )
-        assert_as_accurate(model, one)
-
-
-def test_a_tuned_classifier_is_that_of_one_machine():
-    X, y = tuned_data()
-    labels = np.digitize(y, [-0.5, 0.5])
-    settings = {
-        "effort__n_points": 60,
-        "n_neighbors": 12,
-        "kernel": "matern32",
-        "input_transform": "standardize",
-        "random_state": 0,
-        "effort__n_models": 2,
-    }
-    one = LSGPClassifier().set_params(**settings).fit(X, labels)
-    lazy_X, lazy_y, _ = chunked(X, labels, {}, 2_000)
-    model = lsgp.distributed.fit(
-        LSGPClassifier().set_params(**settings), lazy_X, lazy_y, n_partitions=3
-    )
-    assert_as_accurate(model, one)
+            assert_as_accurate(*fit_both(model, X, y, 3, 2_000, **beside))
 
 
 def test_few_rows_are_gathered_and_fitted_here(tmp_path):
-    X = skewed(60)
-    y = f(X)
-    estimator = LSGPRegressor(random_state=0, effort="fast")
-    one = clone(estimator).fit(X, y)
-    lazy = da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20)
-    model = lsgp.distributed.fit(estimator, *lazy)
-    assert_same(model, one, NEW, return_std=True)
-    assert repr(model).startswith("DistributedModel(LSGPRegressor of 60 rows, 2 inputs")
-    model.save(tmp_path / "model")
-    assert_same(lsgp.distributed.DistributedModel.load(tmp_path / "model"), one, NEW)
+    X = on_a_grid(60)
+    for estimator in (
+        LSGPRegressor(random_state=0, effort="fast"),
+        LSGPRegressor(objective=None, coordinates=Sphere(0, 1)),
+    ):
+        model, one = fit_both(estimator, X, f(X), size=20)
+        np.testing.assert_array_equal(model.predict(NEW), one.predict(NEW))
+        assert repr(model).startswith("DistributedModel(LSGPRegressor of 60 rows, 2 inputs")
+        model.save(tmp_path / "model")
+        assert_same(DistributedModel.load(tmp_path / "model"), one, NEW, return_std=True)
 
 
 # -- tables, files ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def parquet(tmp_path):
-    X = skewed()
-    frame = pd.DataFrame(X, columns=["east", "north"]).assign(depth=f(X))
-    folder = tmp_path / "rows"
-    folder.mkdir()
-    for k in range(4):
-        frame.iloc[k * 225 : (k + 1) * 225].to_parquet(folder / f"{k}.parquet")
-    return folder, frame
-
-
 def test_one_warning_counts_the_systems_of_all_partitions(in_parts):
     X = np.repeat(skewed(30), 30, axis=0)
-    settings = {
-        "objective": None,
-        "n_neighbors": 30,
-        "hyperparameters__noise_variance": 1e-18,
-        "kernel": "rbf",
-    }
-    lazy_X, lazy_y, _ = chunked(X, np.repeat(rng.normal(size=30), 30), {})
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**settings), lazy_X, lazy_y, n_partitions=3
-    )
+    y = np.repeat(rng.normal(size=30), 30)
+    bare = regressor(n_neighbors=30, hyperparameters__noise_variance=1e-18, kernel="rbf")
+    model = lsgp.distributed.fit(bare, chunked(X), chunked(y), n_partitions=3)
     with pytest.warns(UserWarning, match=r"^30 of 30 local systems needed jitter") as told:
         model.predict(X[::30])
     assert len(told) == 1
 
 
-def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
-    folder, frame = parquet
-    one = LSGPRegressor().set_params(**GIVEN).fit(frame[["east", "north"]], frame["depth"])
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**GIVEN), str(folder), "depth", n_partitions=3
-    )
+def test_folders_of_parquet_are_fitted_by_name(tmp_path, in_parts):
+    X = skewed()
+    frame = pd.DataFrame(X, columns=["east", "north"]).assign(depth=f(X))
+    for k in range(4):
+        frame.iloc[k * 225 : (k + 1) * 225].to_parquet(tmp_path / f"{k}.parquet")
+    one = regressor().fit(frame[["east", "north"]], frame["depth"])
+    model = lsgp.distributed.fit(regressor(), str(tmp_path), "depth", n_partitions=3)
     queries = pd.DataFrame(NEW, columns=["east", "north"], index=np.arange(80) * 3)
     lazy = dd.from_pandas(queries, npartitions=3)
     mean, std = model.predict(lazy, return_std=True)
@@ -304,66 +231,46 @@ def test_folders_of_parquet_are_fitted_by_name(parquet, in_parts):
     assert_agree(turned, expected[0])
 
 
-def test_lazy_predictions_keep_chunks(in_parts):
-    X = skewed()
-    lazy_X, lazy_y, _ = chunked(X, f(X), {})
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**GIVEN), lazy_X, lazy_y, n_partitions=3
-    )
-    queries = da.from_array(NEW, chunks=((30, 0, 50), (1, 1)))
-    low, high = model.predict_interval(queries)
-    assert low.chunks == high.chunks == ((30, 0, 50),)
-    np.testing.assert_array_equal(low, model.predict_interval(NEW)[0])
-
-
 def test_a_saved_model_is_loaded_lazily_and_predicts_the_same(tmp_path, in_parts):
     X = skewed()
+    estimator = LSGPClassifier().set_params(**GIVEN, random_state=0)
     y = np.where(f(X) > 0, "up", "down")
-    lazy_X, lazy_y, _ = chunked(X, y, {})
-    model = lsgp.distributed.fit(
-        LSGPClassifier().set_params(**GIVEN, random_state=0), lazy_X, lazy_y, n_partitions=3
-    )
+    model = lsgp.distributed.fit(estimator, chunked(X), chunked(y), n_partitions=3)
     folder = tmp_path / "model"
     model.save(folder)
     assert sorted(p.name for p in folder.iterdir()) == [
         "manifest.lsgp",
         *(f"partition-{k:05d}.lsgp" for k in range(model.n_partitions)),
     ]
-    loaded = lsgp.distributed.DistributedModel.load(folder)
+    loaded = DistributedModel.load(folder)
     expected = model.predict_proba(NEW)
     np.testing.assert_array_equal(loaded.predict_proba(NEW), expected)
     assert loaded.n_rows == N
     assert repr(loaded).endswith(f"{model.n_partitions} partitions in {folder})")
     loaded.save(folder)  # over itself
-    again = lsgp.distributed.DistributedModel.load(folder)
-    np.testing.assert_array_equal(again.predict_proba(NEW), expected)
+    np.testing.assert_array_equal(DistributedModel.load(folder).predict_proba(NEW), expected)
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_save_that_fails_leaves_what_was_there(tmp_path, in_parts, monkeypatch):
-    X = skewed()
-    lazy_X, lazy_y, _ = chunked(X, f(X), {})
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**GIVEN), lazy_X, lazy_y, n_partitions=3
-    )
-    folder = tmp_path / "model"
+    X, folder = skewed(), tmp_path / "model"
+    model = lsgp.distributed.fit(regressor(), chunked(X), chunked(f(X)), n_partitions=3)
 
     def fail(*_):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr("lsgp.distributed.model.write_head", fail)
-        with pytest.raises(KeyboardInterrupt):
+    def fails_to_save():
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("lsgp.distributed.model.write_head", fail)
             model.save(folder)
-        assert list(tmp_path.iterdir()) == []
-        with pytest.raises(ValueError, match=r"holds no manifest\.lsgp"):
-            lsgp.distributed.DistributedModel.load(folder)
+
+    fails_to_save()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match=r"holds no manifest\.lsgp"):
+        DistributedModel.load(folder)
     model.save(folder)
-    with monkeypatch.context() as patch:
-        patch.setattr("lsgp.distributed.model.write_head", fail)
-        with pytest.raises(KeyboardInterrupt):
-            model.save(folder)
-    assert_same(lsgp.distributed.DistributedModel.load(folder), model, NEW)
+    fails_to_save()
+    assert_same(DistributedModel.load(folder), model, NEW)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     with pytest.raises(ValueError, match="holds something else"):
@@ -374,14 +281,31 @@ def test_what_one_machine_refuses_is_refused(in_parts):
     X, y = skewed(), np.zeros(N)
     bad = X.copy()
     bad[500, 1] = np.inf
-    with pytest.raises(ValueError, match="Input X contains infinity"):
-        lsgp.distributed.fit(LSGPRegressor(), *chunked(bad, y, {})[:2])
-    with pytest.raises(TypeError, match=r"X is a ndarray\. Give a Dask array"):
-        lsgp.distributed.fit(LSGPRegressor(), X, y)
-    with pytest.raises(ValueError, match="y has 10 rows, but X has 900"):
-        lsgp.distributed.fit(LSGPRegressor(), da.from_array(X), da.zeros(10))
-    with pytest.raises(ValueError, match="kernel='cubic' is neither 'auto', 'rbf'"):
-        lsgp.distributed.fit(LSGPRegressor(kernel="cubic"), *chunked(X, y, {})[:2])
+    for estimator, rows, targets, message in (
+        (LSGPRegressor(), chunked(bad), chunked(y), "Input X contains infinity"),
+        (LSGPRegressor(), X, y, r"X is a ndarray\. Give a Dask array"),
+        (LSGPRegressor(), da.from_array(X), da.zeros(10), "y has 10 rows, but X has 900"),
+        (LSGPRegressor(kernel="cubic"), chunked(X), chunked(y), "kernel='cubic' is neither"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            lsgp.distributed.fit(estimator, rows, targets)
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "remedy"),
+    [
+        (Sphere(0, 1), "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)"),
+        (Rotated(angle=30.0, ratio=0.5), "columns along and across the direction"),
+    ],
+)
+def test_projections_of_rows_on_a_cluster_are_refused_with_a_remedy(in_parts, coordinates, remedy):
+    X = chunked(on_a_grid(200))
+    with pytest.raises(ValueError, match="one machine") as caught:
+        lsgp.distributed.fit(regressor(coordinates=coordinates), X, X[:, 0])
+    assert str(caught.value) == (
+        f"coordinates={coordinates!r} is for rows in the memory of one machine, and more than 0 "
+        f"stay on the cluster. Give {remedy} instead."
+    )
 
 
 # -- regions ---------------------------------------------------------------------------------------
@@ -409,31 +333,3 @@ def test_boxes_are_no_farther_than_their_points():
         distances = (((NEW[:, None] - part) / lengthscale) ** 2).sum(axis=2).min(axis=1)
         assert (boxes.squares(NEW, lengthscale)[p] <= distances * (1 + 1e-12)).all()
         assert boxes.reached(NEW, lengthscale, distances)[p].all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "remedy"),
-    [
-        (
-            {"coordinates": Sphere(0, 1)},
-            "three columns, cos(lat) cos(lon), cos(lat) sin(lon) and sin(lat)",
-        ),
-        ({"coordinates": Rotated(angle=30.0, ratio=0.5)}, "columns along and across the direction"),
-    ],
-)
-def test_projections_of_rows_on_a_cluster_are_refused_with_a_remedy(in_parts, settings, remedy):
-    X = da.from_array(on_a_grid(200), chunks=(100, 2))
-    ((name, value),) = settings.items()
-    with pytest.raises(ValueError, match="one machine") as caught:
-        lsgp.distributed.fit(LSGPRegressor().set_params(objective=None, **settings), X, X[:, 0])
-    assert str(caught.value) == (
-        f"{name}={value!r} is for rows in the memory of one machine, and more than 0 stay on the "
-        f"cluster. Give {remedy} instead."
-    )
-
-
-def test_few_rows_of_a_cluster_are_on_the_sphere_as_any():
-    X = on_a_grid(200)
-    model = LSGPRegressor(objective=None, coordinates=Sphere(0, 1))
-    fitted = lsgp.distributed.fit(model, da.from_array(X, chunks=(100, 2)), X[:, 0])
-    np.testing.assert_array_equal(fitted.predict(X[:20]), model.fit(X, X[:, 0]).predict(X[:20]))

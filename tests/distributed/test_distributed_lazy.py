@@ -63,50 +63,49 @@ def processes(quick_workers):
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_arrays_keep_their_chunks_and_give_the_bits_of_one_machine(name):
+def test_collections_keep_their_parts_and_names_and_give_the_bits_of_one_machine(name):
     model, question = QUESTIONS[name]
-    queries = da.from_array(NEW, chunks=((30, 0, 1, 39), (1, 1)))
-    lazy = as_list(question(model, queries))
+    frame = pd.DataFrame(NEW, index=np.arange(0, 140, 2))
+    array = da.from_array(NEW, chunks=((30, 0, 1, 39), (1, 1)))
+    queries = dd.from_pandas(frame, npartitions=3)
     expected = as_list(question(model, NEW))
-    assert len(lazy) == len(expected)
-    for found, wanted in zip(lazy, expected, strict=True):
+    answers = as_list(question(model, array)), as_list(question(model, queries))
+    for found, parts, wanted in zip(*answers, expected, strict=True):
         assert isinstance(found, da.Array)
         assert found.chunks[0] == (30, 0, 1, 39)
         assert found.shape == wanted.shape
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found.compute(scheduler="threads"), wanted)
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_data_frames_keep_divisions_index_and_names(name):
-    model, question = QUESTIONS[name]
-    frame = pd.DataFrame(NEW, index=np.arange(0, 140, 2))
-    queries = dd.from_pandas(frame, npartitions=3)
-    expected = as_list(question(model, NEW))
-    for found, wanted in zip(as_list(question(model, queries)), expected, strict=True):
-        assert found.divisions == queries.divisions
-        values = found.compute(scheduler="threads")
+        assert parts.divisions == queries.divisions
+        values = parts.compute(scheduler="threads")
         assert values.index.equals(frame.index)
         np.testing.assert_array_equal(values.to_numpy(), wanted)
         if wanted.ndim == 2:
             names = ["y0", "y1"] if model is TWO else ["down", "mid", "up"]
-            assert list(found.columns) == names
+            assert list(parts.columns) == names
 
 
 def test_the_name_of_the_target_is_the_name_of_the_series():
     queries = dd.from_pandas(pd.DataFrame(NEW, columns=["a", "b"]), npartitions=2)
-    mean, std = ONE.predict(queries, return_std=True)
-    assert mean.name == "z"
-    assert std.name == "z"
+    assert [part.name for part in ONE.predict(queries, return_std=True)] == ["z", "z"]
 
 
 def test_the_parts_of_a_distribution_are_those_of_one_machine():
+    queries = da.from_array(NEW, chunks=((30, 40), 2))
     for model in (PLAIN, TWO):
         expected = model.predict_distribution(NEW)
-        found = model.predict_distribution(da.from_array(NEW, chunks=(20, 2)))
-        np.testing.assert_array_equal(found.mean, expected.mean)
-        np.testing.assert_array_equal(found.scale, expected.scale)
-        np.testing.assert_array_equal(found.dof, expected.dof)
+        found = model.predict_distribution(queries)
+        for part in ("mean", "scale", "dof"):
+            np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+        several = lsgp.distributed.predict_parts(model, queries, level=0.8)
+        low, high = expected.interval(0.8)
+        for part, wanted in zip(several, (expected.mean, expected.std, low, high), strict=True):
+            np.testing.assert_array_equal(several[part], wanted)
+            assert several[part].chunks[0] == (30, 40)
+    only = lsgp.distributed.predict_parts(PLAIN, queries, ["mean"])["mean"]
+    np.testing.assert_array_equal(only, PLAIN.predict(NEW))
+    with pytest.raises(ValueError, match=r"parts has 'median', which is not one of 'mean'"):
+        lsgp.distributed.predict_parts(PLAIN, queries, ["median"])
 
 
 def test_nothing_is_computed_before_it_is_asked_for():
@@ -125,16 +124,17 @@ def test_unknown_chunk_sizes_stay_unknown():
     np.testing.assert_array_equal(PLAIN.predict(some), PLAIN.predict(NEW[NEW[:, 0] > 0.5]))
 
 
-def test_what_chunks_would_be_refused_for_is_refused_at_once():
-    with pytest.raises(ValueError, match="X has 3 features, but LSGPRegressor is expecting 2"):
-        PLAIN.predict(da.ones((10, 3)))
+def test_collections_whose_chunks_would_be_refused_are_refused_at_once():
     wrong = dd.from_pandas(pd.DataFrame(NEW, columns=["b", "c"]), npartitions=2)
-    with pytest.raises(ValueError, match="X has no column 'a' that the model was fitted with"):
-        ONE.predict(wrong)
-    with pytest.raises(ValueError, match="X is a Dask array of 1 dimensions"):
-        PLAIN.predict(da.ones(10))
-    with pytest.raises(ValueError, match="kind='sum' is not one of"):
-        PLAIN.predict(da.ones((10, 2)), kind="sum")
+    for model, queries, options, message in (
+        (PLAIN, da.ones((10, 3)), {}, "X has 3 features, but LSGPRegressor is expecting 2"),
+        (ONE, wrong, {}, "X has no column 'a' that the model was fitted with"),
+        (PLAIN, da.ones(10), {}, "X is a Dask array of 1 dimensions"),
+        (PLAIN, da.ones((10, 2)), {"kind": "sum"}, "kind='sum' is not one of"),
+        (PLAIN, da.ones((10, 2)), {"return_cov": True}, "X is a Dask collection, of parts that"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict(queries, **options)
 
 
 def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processes):
@@ -146,7 +146,7 @@ def test_a_saved_model_is_opened_once_per_process_by_its_path(tmp_path, processe
         np.testing.assert_array_equal(part.compute(), wanted)
 
     def n_open():
-        return len(transfer._open)
+        return transfer._open.cache_info().currsize
 
     assert set(processes.run(n_open).values()) == {1}
 
@@ -174,24 +174,18 @@ def test_a_file_that_was_replaced_is_another_model(tmp_path, processes):
         np.testing.assert_array_equal(lazy.compute(), model.predict(NEW))
 
 
-def test_a_file_that_is_replaced_after_the_question_is_refused(tmp_path):
+def test_a_file_that_is_gone_or_another_after_the_question_is_refused(tmp_path):
     path = tmp_path / "model.lsgp"
-    PLAIN.save(path)
-    lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
-    transfer._open.clear()  # as in a worker that has yet to open it
-    LSGPRegressor().set_params(**FAST).fit(X, -Y[:, 0]).save(path)
-    with pytest.raises(ValueError, match=r"model\.lsgp was replaced since the prediction was"):
-        lazy.compute(scheduler="synchronous")
-
-
-def test_a_path_that_a_worker_does_not_see_is_named(tmp_path):
-    path = tmp_path / "model.lsgp"
-    PLAIN.save(path)
-    lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
-    transfer._open.clear()
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"model\.lsgp is not there on the worker"):
-        lazy.compute(scheduler="synchronous")
+    for change, error, message in (
+        (path.unlink, FileNotFoundError, r"model\.lsgp is not there on the worker"),
+        (lambda: TWO.save(path), ValueError, r"model\.lsgp was replaced since the prediction was"),
+    ):
+        PLAIN.save(path)
+        lazy = lsgp.distributed.predict(path, da.from_array(NEW, chunks=(10, 2)))
+        transfer._open.cache_clear()  # as in a worker that has yet to open it
+        change()
+        with pytest.raises(error, match=message):
+            lazy.compute(scheduler="synchronous")
 
 
 def test_a_model_in_memory_is_sent_to_each_worker_once(processes):
@@ -245,26 +239,10 @@ def test_a_task_uses_one_thread_of_the_core():
         seen.append(options)
         return X[:, 0]
 
-    ensemble = PLAIN.ensemble_
     shell = SimpleNamespace(n_jobs=8, verbose=1, predict=predict)
-    estimator = transfer.opened(shell, ensemble)
+    estimator = transfer.opened(shell)
     assert (estimator.n_jobs, estimator.verbose) == (1, 0)
     assert shell.n_jobs == 8
-
-
-def test_several_parts_of_a_prediction_come_from_one_pass():
-    queries = da.from_array(NEW, chunks=((30, 40), 2))
-    for model in (PLAIN, TWO):
-        found = lsgp.distributed.predict_parts(model, queries, level=0.8)
-        expected = model.predict_distribution(NEW)
-        low, high = expected.interval(0.8)
-        for part, wanted in zip(found, (expected.mean, expected.std, low, high), strict=True):
-            np.testing.assert_array_equal(found[part], wanted)
-            assert found[part].chunks[0] == (30, 40)
-    only = lsgp.distributed.predict_parts(PLAIN, queries, ["mean"])["mean"]
-    np.testing.assert_array_equal(only, PLAIN.predict(NEW))
-    with pytest.raises(ValueError, match=r"parts has 'median', which is not one of 'mean'"):
-        lsgp.distributed.predict_parts(PLAIN, queries, ["median"])
 
 
 def test_chunked_arrays_of_xarray_keep_chunks_coordinates_and_names():
@@ -322,10 +300,3 @@ def test_warnings_of_workers_reach_the_client_once(processes):
 
 def _jittered(caught):
     return [each for each in caught if "needed jitter" in str(each.message)]
-
-
-def test_joint_predictions_of_collections_are_refused():
-    with pytest.raises(
-        ValueError, match="X is a Dask collection, of parts that are predicted alone"
-    ):
-        PLAIN.predict(da.from_array(NEW, chunks=(20, 2)), return_cov=True)

@@ -2,34 +2,24 @@
 """Tables with texts, dates and holes on a cluster: the encodings of one machine."""
 
 import dask
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from agreement import assert_agree
-from distributed import Client
+from agreement import assert_agree, fit_both
+from sklearn.base import clone
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
-from lsgp.distributed import fitting, reading
+from lsgp.distributed import reading
 from lsgp.inputs.encoding.cells import cells_of
-from lsgp.inputs.encoding.contents import Contents
+from lsgp.inputs.encoding.columns import Contents
+
+pytestmark = pytest.mark.usefixtures("client")
 
 N = 1500
 GIVEN = {"objective": None, "n_neighbors": 20}
 rng = np.random.default_rng(4)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
-        yield own
-
-
-@pytest.fixture
-def in_parts(monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_GATHERED", 0)
 
 
 def table(n=N, seed=0):
@@ -99,25 +89,14 @@ def test_mixed_tables_are_encoded_and_predicted_as_on_one_machine(n_partitions, 
 def test_labels_of_mixed_tables_with_weights_and_groups(n_partitions, in_parts):
     frame, y = table()
     label = pd.Series(np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.8])], name="label")
-    settings = {**GIVEN, "class_weight": "balanced", "random_state": 0}
+    estimator = LSGPClassifier().set_params(**GIVEN, class_weight="balanced", random_state=0)
     weight = pd.Series(rng.uniform(-0.2, 1, N).clip(0))
     groups = pd.Series(np.arange(N) // 7)
-    one = (
-        LSGPClassifier()
-        .set_params(**settings)
-        .fit(frame, label, sample_weight=weight, groups=groups)
-    )
-    lazy = dd.from_pandas(
-        frame.assign(label=label, weight=weight, groups=groups), npartitions=min(n_partitions, 5)
-    )
-    model = lsgp.distributed.fit(
-        LSGPClassifier().set_params(**settings),
-        lazy,
-        "label",
-        sample_weight="weight",
-        groups="groups",
-        n_partitions=n_partitions,
-    )
+    one = clone(estimator).fit(frame, label, sample_weight=weight, groups=groups)
+    whole = frame.assign(label=label, weight=weight, groups=groups)
+    lazy = dd.from_pandas(whole, npartitions=min(n_partitions, 5))
+    beside = {"sample_weight": "weight", "groups": "groups"}
+    model = lsgp.distributed.fit(estimator, lazy, "label", n_partitions=n_partitions, **beside)
     assert_same_encoder(model.estimator.ensemble_.encoder, one.ensemble_.encoder)
     assert_agree(model.predict_proba(QUERIES), one.predict_proba(QUERIES))
     np.testing.assert_array_equal(model.predict(QUERIES), one.predict(QUERIES))
@@ -145,15 +124,8 @@ def test_holes_and_declared_categories_of_arrays(in_parts):
     X[1200:, 0][rng.uniform(size=300) < 0.3] = np.nan  # in the last chunk alone
     y = np.nan_to_num(X[:, 0]) + X[:, 1] ** 2
     noise = rng.uniform(0.5, 2.0, N)
-    settings = {**GIVEN, "categorical_features": [1]}
-    one = LSGPRegressor().set_params(**settings).fit(X, y, noise_variance=noise)
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**settings),
-        da.from_array(X, chunks=(400, 3)),
-        da.from_array(y, chunks=400),
-        noise_variance=da.from_array(noise, chunks=400),
-        n_partitions=3,
-    )
+    estimator = LSGPRegressor().set_params(**GIVEN, categorical_features=[1])
+    model, one = fit_both(estimator, X, y, size=400, noise_variance=noise)
     assert_agree(model.predict(X[-300:]), one.predict(X[-300:]))
 
 
@@ -161,21 +133,19 @@ def test_the_encoding_is_chosen_on_the_rows_of_one_machine():
     n = 10_400
     frame, y = table(n, 3)
     frame = frame[["size", "age", "color", "shop"]]
-    settings = {
-        "kernel": "matern32",
-        "input_transform": "standardize",
-        "localizer__reach": 1.0,  # nodes are of rows in memory
-        "effort__boosting": False,  # and so are trees
-        "n_neighbors": 10,
-        "effort__n_models": 1,
-        "effort__n_points": 30,
-        "random_state": 0,
-    }
-    one = LSGPRegressor().set_params(**settings).fit(frame, y)
-    lazy = dd.from_pandas(frame.assign(value=y), npartitions=4)
-    model = lsgp.distributed.fit(
-        LSGPRegressor().set_params(**settings), lazy, "value", n_partitions=3
+    estimator = LSGPRegressor().set_params(
+        kernel="matern32",
+        input_transform="standardize",
+        localizer__reach=1.0,  # nodes are of rows in memory
+        effort__boosting=False,  # and so are trees
+        n_neighbors=10,
+        effort__n_models=1,
+        effort__n_points=30,
+        random_state=0,
     )
+    one = clone(estimator).fit(frame, y)
+    lazy = dd.from_pandas(frame.assign(value=y), npartitions=4)
+    model = lsgp.distributed.fit(estimator, lazy, "value", n_partitions=3)
     own, other = model.estimator.ensemble_, one.ensemble_
     assert_same_encoder(own.encoder, other.encoder)
     queries = QUERIES[["size", "age", "color", "shop"]]
@@ -198,7 +168,7 @@ def test_levels_of_chunks_are_in_the_order_of_the_rows(n_chunks):
     cells = [f"l{k}" for k in rng.integers(0, 40, 100)]
     whole = Contents.of(cells_of(np.array(cells, object)[:, None])[0])
     chunks = np.array_split(np.array(cells, object)[:, None], n_chunks)
-    (joined,) = reading._joined([[Contents.of(cells_of(chunk)[0])] for chunk in chunks])
+    (joined,) = reading.join_contents([[Contents.of(cells_of(chunk)[0])] for chunk in chunks])
     assert joined.distinct == whole.distinct
     assert joined.counts.tolist() == whole.counts.tolist()
 
@@ -209,4 +179,4 @@ def test_columns_of_too_many_texts_are_named(monkeypatch):
         [Contents("id", "object", 2, 0, 0, cells, np.array([1, 1]))] for cells in ("ab", "cd")
     )
     with pytest.raises(ValueError, match=r"Column 'id' has more than 3 distinct cells"):
-        reading._joined([one, other])
+        reading.join_contents([one, other])

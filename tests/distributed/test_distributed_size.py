@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A hundred thousand rows in partitions, and row numbers of more than 32 bits."""
 
-import dask.array as da
 import numpy as np
 import pytest
-from agreement import assert_agree
-from distributed import Client
+from agreement import assert_agree, chunked
 
 import lsgp.distributed
 from lsgp import LSGPClassifier, LSGPRegressor
@@ -13,18 +11,18 @@ from lsgp.backends import BACKENDS
 from lsgp.backends.contract import Resources
 from lsgp.distributed import rows as tasks
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.regions import Boxes, Regions
+from lsgp.distributed.partitioning import Boxes, Regions, split
 from lsgp.distributed.rows import Rows
-from lsgp.distributed.space import ClusterSpace
-from lsgp.distributed.store import Columns, RowStore
+from lsgp.distributed.search import ClusterIndex, RowStore
+from lsgp.distributed.space import ClusterSpace, Columns
 from lsgp.inputs.settings import specify
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 from lsgp.tuning.hold_out import Layer
 from lsgp.tuning.space import Space
+
+pytestmark = pytest.mark.usefixtures("client")
 
 rng = np.random.default_rng(8)
 N = 100_000
@@ -41,12 +39,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as own:
-        yield own
-
-
 def ask(model, queries, y):
     if y is LABELS:
         return (model.predict_proba(queries),)
@@ -60,12 +52,9 @@ def test_a_hundred_thousand_rows_predict_as_on_one_machine_in_any_partitions(nam
     queries = NEW if settings["n_neighbors"] == 32 else NEW[::10]
     expected = ask(kind().set_params(**settings).fit(X, y), queries, y)
     for n_partitions in (1, 3, 17):
-        model = lsgp.distributed.fit(
-            kind().set_params(**settings),
-            da.from_array(X, chunks=(25_000, 2)),
-            da.from_array(y, chunks=25_000),
-            n_partitions=n_partitions,
-        )
+        rows = chunked(X, 25_000), chunked(y, 25_000)
+        own = kind().set_params(**settings)
+        model = lsgp.distributed.fit(own, *rows, n_partitions=n_partitions)
         assert model.n_partitions == n_partitions
         assert_agree(ask(model, queries, y), expected)
 
@@ -80,11 +69,11 @@ def far(client):
     """Rows in three partitions whose numbers start at 2³³, and the same rows at hand."""
     rows = X[:600]
     chunk = Rows(np.arange(600), rows, Y[:600, None], np.ones(600))
-    pieces = tasks.split(chunk, FAR, Regions.of_sample(rows, 3))
+    pieces = split(chunk, FAR, Regions.of_sample(rows, 3))
     cluster = Cluster(client)
-    own = [tasks.Summary.of(piece, 0) for piece in pieces]
+    own = [tasks.Summary.of(piece) for piece in pieces]
     boxes = Boxes(np.array([each.X.low for each in own]), np.array([each.X.high for each in own]))
-    futures = [cluster.submit("part", tasks.join, [piece]) for piece in pieces]
+    futures = [cluster.submit("part", Rows.join, [piece]) for piece in pieces]
     return RowStore(cluster, futures, [each.n for each in own], boxes), rows
 
 

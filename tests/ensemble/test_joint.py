@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
+from untuned import made
 
-from lsgp import Hyperparameters, LSGPRegressor
+from lsgp import LSGPRegressor
 from lsgp.ensemble.draws import normal_of
 from lsgp.ensemble.joint import nearest_correlation
 from lsgp.method.kernels import KERNELS
@@ -34,31 +35,25 @@ PLAIN = {
     "input_transform": None,
     "hyperparameters__scale": "global",
     "trend": None,
+    "n_neighbors": 30,
 }
+EXACT = {"localizer": "rectangular", "n_neighbors": 60}
 TRENDS = [None, "linear", (np.inf, 0.0), (np.inf, np.inf), (1e5, 2.0)]
+each_trend = pytest.mark.parametrize("trend", TRENDS, ids=str)
 
 
-def fit(y=Y, **changes):
-    return LSGPRegressor().set_params(**{**PLAIN, "n_neighbors": 30, **changes}).fit(X, y)
+def fit(y=Y, noise_variance=None, **changes):
+    return made(**{**PLAIN, **changes}).fit(X, y, noise_variance=noise_variance)
 
 
 def combined(y):
     """An estimator of two models with different kernels, scales and sources."""
     model = fit(y, hyperparameters__scale="local", n_neighbors=20)
-    other = fit(
-        y, kernel="rbf", localizer="rectangular", n_neighbors=60, hyperparameters__lengthscale=0.3
-    )
-    members = (
-        replace(model.ensemble_.heaviest, weight=0.6),
-        replace(other.ensemble_.heaviest, weight=0.4),
-    )
-    model.ensemble_ = replace(model.ensemble_, models=members)
+    other = fit(y, kernel="rbf", **EXACT, hyperparameters__lengthscale=0.3)
+    members = ((model.ensemble_.heaviest, 0.6), (other.ensemble_.heaviest, 0.4))
+    models = tuple(replace(member, weight=weight) for member, weight in members)
+    model.ensemble_ = replace(model.ensemble_, models=models)
     return model
-
-
-def full_gp():
-    kernel = sk.Matern(0.4, nu=1.5)
-    return GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, Y)
 
 
 # ---- the covariance ----
@@ -66,25 +61,24 @@ def full_gp():
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_with_all_rows_the_covariance_is_that_of_the_full_gp(backend):
-    mean, covariance = full_gp().predict(QUERIES, return_cov=True)
-    model = fit(localizer="rectangular", n_neighbors=60, backend=backend)
-    got = model.predict(QUERIES, return_cov=True, kind="latent")
-    np.testing.assert_allclose(got[0], mean, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(got[1], covariance, rtol=0, atol=1e-12)
+    gp = GaussianProcessRegressor(sk.Matern(0.4, nu=1.5), alpha=0.05, optimizer=None).fit(X, Y)
+    expected = gp.predict(QUERIES, return_cov=True)
+    got = fit(**EXACT, backend=backend).predict(QUERIES, return_cov=True, kind="latent")
+    for own, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("trend", TRENDS, ids=str)
+@each_trend
 def test_local_systems_of_all_rows_have_the_covariance_of_the_one_system(trend):
     # The reference backend solves a system for each query, the cpu backend one for all of them.
-    options = {"localizer": "rectangular", "n_neighbors": 60, "trend": trend}
     one, each = (
-        fit(backend=backend, **options).predict(QUERIES, return_cov=True, kind="latent")[1]
+        fit(backend=backend, trend=trend, **EXACT).predict(QUERIES, return_cov=True, kind="latent")
         for backend in ("cpu", "reference")
     )
-    np.testing.assert_allclose(each, one, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(each[1], one[1], rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("trend", TRENDS, ids=str)
+@each_trend
 @pytest.mark.parametrize("kind", ["latent", "observation"])
 @pytest.mark.parametrize("localizer", ["smooth", "hilbert"])
 def test_the_diagonal_is_what_predict_says_and_the_matrix_is_positive(trend, kind, localizer):
@@ -96,27 +90,16 @@ def test_the_diagonal_is_what_predict_says_and_the_matrix_is_positive(trend, kin
     assert np.linalg.eigvalsh(covariance).min() > -1e-12
 
 
-def test_noise_of_observations_is_on_the_diagonal_alone():
+def test_noise_is_on_the_diagonal_alone_and_errors_belong_together_as_queries_are_near():
     latent, observed = (
         fit().predict(QUERIES, return_cov=True, kind=kind)[1] for kind in ("latent", "observation")
     )
     np.testing.assert_allclose(observed - latent, 0.05 * np.eye(6), rtol=0, atol=1e-12)
-
-
-def test_the_same_query_twice_has_the_same_error():
-    twice = np.vstack([QUERIES[:1], QUERIES[:1]])
-    _, covariance = fit().predict(twice, return_cov=True, kind="latent")
-    np.testing.assert_allclose(covariance, covariance[0, 0], rtol=1e-10)
-
-
-def test_errors_far_from_each_other_are_not_correlated():
-    model = (
-        LSGPRegressor()
-        .set_params(**{**PLAIN, "hyperparameters__lengthscale": 0.02, "n_neighbors": 8})
-        .fit(X, Y)
-    )
-    _, covariance = model.predict([[0.1, 0.1], [0.9, 0.9]], return_cov=True, kind="latent")
-    assert abs(covariance[0, 1]) < 1e-6 * covariance[0, 0]
+    _, twice = fit().predict(QUERIES[[0, 0]], return_cov=True, kind="latent")
+    np.testing.assert_allclose(twice, twice[0, 0], rtol=1e-10)
+    short = fit(hyperparameters__lengthscale=0.02, n_neighbors=8)
+    _, far = short.predict([[0.1, 0.1], [0.9, 0.9]], return_cov=True, kind="latent")
+    assert abs(far[0, 1]) < 1e-6 * far[0, 0]
 
 
 def test_covariance_of_several_targets_and_of_several_models():
@@ -129,31 +112,14 @@ def test_covariance_of_several_targets_and_of_several_models():
 
 def test_covariance_with_noise_that_differs_by_target():
     # One known noise variance is another share of each target's own.
-    options = {**PLAIN, "n_neighbors": 30, "prior_mean": "auto"}
-    options |= {"hyperparameters__noise_variance": None, "hyperparameters__signal_variance": None}
-    noise = np.full(60, 0.01)
-    model = (
-        LSGPRegressor()
-        .set_params(**options)
-        .fit(X, np.column_stack([Y, 9 * Y]), noise_variance=noise)
-    )
+    options = {"hyperparameters__noise_variance": None, "hyperparameters__signal_variance": None}
+    model = fit(np.column_stack([Y, 9 * Y]), np.full(60, 0.01), prior_mean="auto", **options)
     assert len(model.ensemble_.heaviest.solver.parts()) == 2
     _, std = model.predict(QUERIES, return_std=True, kind="latent")
     _, covariance = model.predict(QUERIES, return_cov=True, kind="latent")
     np.testing.assert_allclose(np.sqrt(np.einsum("iit->it", covariance)), std, rtol=1e-10)
     draws = model.sample_y(QUERIES, 300, kind="latent")
     np.testing.assert_allclose(draws.std(axis=2) / std, 1.0, atol=0.25)
-
-
-def test_both_std_and_cov_is_refused():
-    with pytest.raises(ValueError, match="return_std and return_cov are both True"):
-        fit().predict(QUERIES, return_std=True, return_cov=True)
-
-
-def test_a_covariance_that_does_not_fit_is_refused_with_a_way_out():
-    model = fit(memory_budget="2MB")
-    with pytest.raises(ValueError, match=r"covariance of 1000 queries needs .* sample_y"):
-        model.predict(RNG.uniform(size=(1000, 2)), return_cov=True)
 
 
 # ---- waves ----
@@ -198,7 +164,7 @@ def test_noise_by_number_is_normal_and_without_memory():
 @pytest.mark.parametrize(
     "options",
     [
-        {"localizer": "rectangular", "n_neighbors": 60},
+        EXACT,
         {"localizer": "smooth"},
         {"localizer": "epanechnikov", "localizer__normalized": True},
         {
@@ -216,9 +182,8 @@ def test_draws_have_the_predicted_mean_and_covariance(trend, options):
     draws = model.sample_y(QUERIES, n, random_state=1, kind="latent")
     std = np.sqrt(np.diag(covariance))
     assert np.abs((draws.mean(axis=1) - mean) / std).max() < 4.5 / np.sqrt(n)
-    correlation = covariance / np.outer(std, std)
     got = np.cov((draws - mean[:, None]) / std[:, None])
-    assert np.abs(got - correlation).max() < 5.0 / np.sqrt(n)
+    assert np.abs(got - covariance / np.outer(std, std)).max() < 5.0 / np.sqrt(n)
 
 
 def test_draws_have_the_predicted_quantiles_of_a_student_t():
@@ -239,13 +204,13 @@ def test_draws_of_an_ensemble_have_its_mean_and_deviation():
 
 
 def test_draws_honor_data_without_noise():
-    model = fit(y=np.sin(5 * X[:, 0]), hyperparameters__noise_variance=1e-10)
-    draws = model.sample_y(X[:10], 5, kind="latent")
-    np.testing.assert_allclose(draws, np.sin(5 * X[:10, :1]) @ np.ones((1, 5)), atol=1e-3)
+    y = np.sin(5 * X[:, 0])
+    draws = fit(y, hyperparameters__noise_variance=1e-10).sample_y(X[:10], 5, kind="latent")
+    np.testing.assert_allclose(draws, np.tile(y[:10, None], 5), atol=1e-3)
 
 
-@pytest.mark.parametrize("options", [{"localizer": "rectangular", "n_neighbors": 60}, {}])
-def test_a_draw_is_a_function(options):
+@pytest.mark.parametrize("options", [EXACT, {}], ids=["exact", "local"])
+def test_a_draw_is_a_function(options, monkeypatch):
     model = fit(**options)
     queries = RNG.uniform(size=(200, 2))
     draws = model.sample_y(queries, 3, random_state=5, kind="latent")
@@ -254,6 +219,10 @@ def test_a_draw_is_a_function(options):
     np.testing.assert_allclose(part, draws[order], rtol=0, atol=1e-10)
     first = model.sample_y(queries, 1, random_state=5, kind="latent")
     np.testing.assert_allclose(first[:, 0], draws[:, 0], rtol=0, atol=1e-10)
+    # Of rows that are too many to remember, values are computed when needed.
+    monkeypatch.setattr("lsgp.ensemble.draws.MOST_ROWS_AT_ONCE", 10)
+    again = model.sample_y(queries, 3, random_state=5, kind="latent")
+    np.testing.assert_allclose(again, draws, rtol=0, atol=1e-10)
 
 
 def test_draws_do_not_depend_on_threads_and_differ_by_seed():
@@ -265,33 +234,20 @@ def test_draws_do_not_depend_on_threads_and_differ_by_seed():
 
 
 def test_draws_of_several_targets_are_independent_of_each_other():
-    model = fit(y=np.column_stack([Y, Y]))
-    draws = model.sample_y(QUERIES, 800, kind="latent")
+    draws = fit(y=np.column_stack([Y, Y])).sample_y(QUERIES, 800, kind="latent")
     assert draws.shape == (6, 2, 800)
-    own = draws - draws.mean(axis=2, keepdims=True)
-    for query in own:
+    for query in draws:
         assert abs(np.corrcoef(query)[0, 1]) < 0.15
-
-
-def test_rows_that_are_too_many_to_remember_are_computed_when_needed(monkeypatch):
-    expected = fit().sample_y(QUERIES, 2, kind="latent")
-    monkeypatch.setattr("lsgp.ensemble.draws.MOST_ROWS_AT_ONCE", 10)
-    np.testing.assert_allclose(fit().sample_y(QUERIES, 2, kind="latent"), expected, atol=1e-10)
-
-
-def test_no_draws_is_refused():
-    with pytest.raises(ValueError, match="n_samples is 0"):
-        fit().sample_y(QUERIES, 0)
 
 
 # ---- averages ----
 
 
-@pytest.mark.parametrize("trend", TRENDS, ids=str)
+@each_trend
 @pytest.mark.parametrize("neighborhood", ["area", "point"])
 def test_an_average_is_linear_in_what_is_predicted(trend, neighborhood):
     # With all rows, the average over points is that of their joint prediction.
-    model = fit(localizer="rectangular", n_neighbors=60, trend=trend)
+    model = fit(**EXACT, trend=trend)
     area = RNG.uniform(0.4, 0.6, size=(9, 2))
     mean, covariance = model.predict(area, return_cov=True, kind="latent")
     got = model.predict_average([area], return_std=True, neighborhood=neighborhood)
@@ -302,8 +258,8 @@ def test_an_average_is_linear_in_what_is_predicted(trend, neighborhood):
     np.testing.assert_allclose(got[1][0] ** 2, covariance.mean(), rtol=tolerance)
 
 
-@pytest.mark.parametrize("trend", TRENDS, ids=str)
-@pytest.mark.parametrize("options", [{}, {"localizer": "rectangular", "n_neighbors": 60}])
+@each_trend
+@pytest.mark.parametrize("options", [{}, EXACT], ids=["local", "exact"])
 def test_backends_agree_on_blocks(trend, options):
     core, reference = (
         fit(trend=trend, hyperparameters__scale="local", backend=backend, **options).predict_block(
@@ -314,26 +270,18 @@ def test_backends_agree_on_blocks(trend, options):
     np.testing.assert_allclose(core, reference, rtol=1e-9)
 
 
-def test_a_block_of_no_size_is_its_center():
-    got = fit().predict_block(QUERIES, block=0.0, return_std=True)
-    np.testing.assert_allclose(got, fit().predict(QUERIES, return_std=True, kind="latent"))
-
-
-def test_areas_that_are_small_have_one_neighborhood_and_others_one_per_point():
+def test_areas_have_one_neighborhood_or_one_per_point_by_their_size():
     model = fit(n_neighbors=10)
-    small = 0.5 + 0.01 * RNG.standard_normal((5, 2))
-    large = RNG.uniform(size=(30, 2))
+    block = model.predict_block(QUERIES, block=0.0, return_std=True)
+    np.testing.assert_allclose(block, model.predict(QUERIES, return_std=True, kind="latent"))
+    small, large = 0.5 + 0.01 * RNG.standard_normal((5, 2)), RNG.uniform(size=(50, 2))
     got = model.predict_average([small, large], return_std=True)
     one = model.predict_average([small], return_std=True, neighborhood="area")
     each = model.predict_average([large], return_std=True, neighborhood="point")
     np.testing.assert_allclose(got, np.concatenate([one, each], axis=1))
-
-
-def test_the_average_of_a_large_area_is_known_better_than_its_points():
-    large = RNG.uniform(size=(50, 2))
-    _, std = fit().predict(large, return_std=True, kind="latent")
-    _, of_average = fit().predict_average([large], return_std=True)
-    assert of_average[0] < 0.5 * std.mean()
+    # Errors of points that are far apart cancel.
+    _, std = model.predict(large, return_std=True, kind="latent")
+    assert each[1][0] < 0.5 * std.mean()
 
 
 @pytest.mark.parametrize(
@@ -345,11 +293,14 @@ def test_the_average_of_a_large_area_is_known_better_than_its_points():
         (lambda m: m.predict_block(X, block=-1), "block=-1 is no size"),
         (lambda m: m.predict_block(X, block=1, n_points=0), "n_points is 0"),
         (lambda m: m.predict_average([X[:, :1]]), "1 features"),
+        (lambda m: m.sample_y(X, 0), "n_samples is 0"),
+        (lambda m: m.predict(X, True, True), "return_std and return_cov are both True"),
+        (lambda m: m.predict(np.tile(X, (20, 1)), False, True), r"covariance of 1200 .* sample_y"),
     ],
 )
-def test_areas_that_are_none_are_refused(call, message):
+def test_what_cannot_be_answered_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        call(fit())
+        call(fit(memory_budget="2MB"))
 
 
 @settings(max_examples=25, deadline=None)
@@ -366,12 +317,9 @@ def test_joint_predictions_of_any_data_are_finite(seed, n, duplicates, noise, dt
     if duplicates:
         rows[: n // 2] = rows[0]
     queries = np.vstack([rows[:2], rng.standard_normal((3, 2)), [[1e3, 0.0]]])
-    model = LSGPRegressor(
-        objective=None,
-        hyperparameters=Hyperparameters(noise_variance=noise, scale="global"),
-        n_neighbors=5,
-        dtype=dtype,
-    ).fit(rows, rng.standard_normal(n))
+    given = {"hyperparameters__noise_variance": noise, "hyperparameters__scale": "global"}
+    model = made(objective=None, n_neighbors=5, dtype=dtype, **given)
+    model.fit(rows, rng.standard_normal(n))
     with np.errstate(all="raise", under="ignore"):
         _, covariance = model.predict(queries, return_cov=True)
     assert np.isfinite(covariance).all()
@@ -403,13 +351,9 @@ def fit_without_noise(name):
     else:
         X, queries = rng.uniform(size=(60, 1)), rng.uniform(size=(20, 1))
         y = np.sin(6 * X[:, 0])
-    own = {
-        "hyperparameters__lengthscale": 1.7,
-        "hyperparameters__noise_variance": 1e-12,
-        "localizer": "rectangular",
-    }
-    model = LSGPRegressor().set_params(objective=None, kernel="rbf", n_neighbors=len(X), **own)
-    return model.fit(X, y), queries
+    given = {"hyperparameters__lengthscale": 1.7, "hyperparameters__noise_variance": 1e-12}
+    given |= {"localizer": "rectangular", "n_neighbors": len(X)}
+    return made(objective=None, kernel="rbf", **given).fit(X, y), queries
 
 
 @pytest.mark.parametrize("name", ["grid", "sin"])
@@ -418,20 +362,13 @@ def test_draws_of_functions_without_noise_have_the_deviations_that_are_predicted
     model, queries = fit_without_noise(name)
     mean, std = model.predict(queries, return_std=True, kind=kind)
     draws = model.sample_y(queries, n_samples=400, random_state=0, kind=kind)
-    assert np.isfinite(draws).all()
     ratio = draws.std(axis=1) / std
-    assert ratio.min() > 0.7
-    assert ratio.max() < 1.4
+    assert (np.isfinite(ratio) & (ratio > 0.7) & (ratio < 1.4)).all()
     assert (np.abs(draws.mean(axis=1) - mean) < 0.4 * std).all()
-
-
-def test_draws_at_a_row_without_noise_do_not_depend_on_what_else_is_asked():
-    model, queries = fit_without_noise("sin")
-    _, std = model.predict(queries, return_std=True, kind="latent")
-    all_at_once = model.sample_y(queries, n_samples=5, random_state=1, kind="latent")
-    alone = model.sample_y(queries[3:4], n_samples=5, random_state=1, kind="latent")
-    # The errors are rounding themselves: equal to what they are drawn with.
-    np.testing.assert_allclose(alone[0], all_at_once[3], atol=12 * std[3])
+    if kind == "latent":
+        # The errors are rounding themselves: equal to what they are drawn with.
+        alone = model.sample_y(queries[3:4], n_samples=400, random_state=0, kind=kind)
+        np.testing.assert_allclose(alone[0], draws[3], atol=12 * std[3])
 
 
 @pytest.mark.parametrize("name", ["grid", "sin"])

@@ -35,10 +35,13 @@ def make_data(n=300, n_classes=3, seed=0):
     return X, np.searchsorted(np.quantile(radius, np.arange(1, n_classes) / n_classes), radius)
 
 
+def made(**settings):
+    return LSGPClassifier().set_params(**settings)
+
+
 def given(**settings):
-    return LSGPClassifier().set_params(
-        **{"objective": None, "n_neighbors": 30, "hyperparameters__lengthscale": 1.0, **settings}
-    )
+    fixed = {"objective": None, "n_neighbors": 30, "hyperparameters__lengthscale": 1.0}
+    return made(**{**fixed, **settings})
 
 
 # ---- scikit-learn ----
@@ -84,10 +87,9 @@ def test_displays_of_scikit_learn_draw_it():
 
     X, y = make_data(200, n_classes=2)
     model = given().fit(X, y)
+    draw = DecisionBoundaryDisplay.from_estimator
     for method in ("predict", "predict_proba"):
-        drawn = DecisionBoundaryDisplay.from_estimator(
-            model, X, response_method=method, grid_resolution=8
-        )
+        drawn = draw(model, X, response_method=method, grid_resolution=8)
         assert drawn.response.shape == (8, 8)
     assert len(CalibrationDisplay.from_estimator(model, X, y, n_bins=5).prob_true) > 1
     plt.close("all")
@@ -99,7 +101,7 @@ def test_displays_of_scikit_learn_draw_it():
 @pytest.mark.parametrize("n_classes", [2, 3, 26])
 def test_probabilities_sum_to_one_and_are_never_zero_or_one(n_classes):
     X, y = make_data(400, n_classes)
-    model = LSGPClassifier().set_params(**QUICK).fit(X, y)
+    model = made(**QUICK).fit(X, y)
     far = np.concatenate([X, 100.0 * X])
     proba = model.predict_proba(far)
     assert np.allclose(proba.sum(axis=1), 1.0, atol=1e-12)
@@ -111,51 +113,44 @@ def test_probabilities_sum_to_one_and_are_never_zero_or_one(n_classes):
 def test_tuned_probabilities_beat_a_forecast_of_shares_and_are_calibrated():
     X, y = make_data(2000, 3)
     test_X, test_y = make_data(2000, 3, seed=1)
-    model = LSGPClassifier().set_params(**QUICK).fit(X, y)
+    model = made(**QUICK).fit(X, y)
     judged = model.calibration(test_X, test_y)
     assert judged.log_loss < 0.65 * np.log(3)
     # Labels drawn from the forecast itself have about .02 with so many rows.
     assert judged.calibration_error < 0.05
 
 
-def test_far_from_the_data_probabilities_are_less_sure():
-    X, y = make_data(500, 2)
-    model = given(trend="constant").fit(X, y)
-    near, far = model.predict_proba([[0.0, 0.0], [30.0, 30.0]]).max(axis=1)
-    assert far < near
-    _, std = model.predict_proba([[0.0, 0.0], [2.5, 2.5]], return_std=True)
-    assert (std[1] > 2.0 * std[0]).all()
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_standard_deviations_of_probabilities_fall_with_more_rows(n_classes):
+def test_probabilities_are_less_sure_far_from_the_data_and_with_fewer_rows(n_classes):
     queries = make_data(50, 2, seed=3)[0]
-    few = given().fit(*make_data(100, n_classes)).predict_proba(queries, return_std=True)[1]
-    many = given().fit(*make_data(4000, n_classes)).predict_proba(queries, return_std=True)[1]
-    assert (few >= 0).all()
-    assert many.mean() < 0.8 * few.mean()
+    few, many = (given(trend="constant").fit(*make_data(n, n_classes)) for n in (100, 4000))
+    near, far = few.predict_proba([[0.0, 0.0], [30.0, 30.0]]).max(axis=1)
+    assert far < near
+    _, std = many.predict_proba([[0.0, 0.0], [2.5, 2.5]], return_std=True)
+    assert (std[1] > 2.0 * std[0]).all()
+    of_few, of_many = (one.predict_proba(queries, return_std=True)[1] for one in (few, many))
+    assert (of_few >= 0).all()
+    assert of_many.mean() < 0.8 * of_few.mean()
 
 
 def test_predictions_do_not_depend_on_blocks_threads_or_order():
     X, y = make_data(500, 4)
-    model = LSGPClassifier().set_params(**QUICK).fit(X, y)
+    model = made(**QUICK).fit(X, y)
     expected = model.predict_proba(X)
     order = np.random.default_rng(0).permutation(len(X))
     assert np.array_equal(model.set_params(n_jobs=2).predict_proba(X[order]), expected[order])
     assert np.array_equal(model.set_params(memory_budget="4MB").predict_proba(X), expected)
 
 
-def test_native_core_and_reference_agree():
+def test_backends_agree_and_two_classes_are_the_same_whatever_their_order():
     X, y = make_data(150, 3)
-    one = given(backend="cpu").fit(X, y).predict_proba(X, return_std=True)
-    other = given(backend="reference").fit(X, y).predict_proba(X, return_std=True)
+    one, other = (
+        given(backend=backend).fit(X, y).predict_proba(X, return_std=True)
+        for backend in ("cpu", "reference")
+    )
     assert np.allclose(one, other, rtol=1e-6, atol=1e-9)
-
-
-def test_two_classes_are_the_same_whatever_their_order():
     X, y = make_data(300, 2)
-    one = given().fit(X, y).predict_proba(X)
-    other = given().fit(X, 1 - y).predict_proba(X)
+    one, other = (given().fit(X, labels).predict_proba(X) for labels in (y, 1 - y))
     assert np.allclose(one, other[:, ::-1], atol=1e-4)
 
 
@@ -176,31 +171,22 @@ def test_two_classes_are_the_same_whatever_their_order():
 def test_labels_of_any_type_come_back_as_they_were(labels, tmp_path):
     X, codes = make_data(120, len(labels))
     model = given().fit(X, labels[codes])
-    assert model.classes_.tolist() == labels.tolist()
-    assert model.predict(X).dtype == labels.dtype
-    assert set(model.predict(X).tolist()) <= set(labels.tolist())
-    assert np.mean(model.predict(X) == labels[codes]) > 0.7
     model.save(tmp_path / "model.lsgp")
-    loaded = LSGPClassifier.load(tmp_path / "model.lsgp")
-    assert loaded.classes_.tolist() == labels.tolist()
-    assert loaded.classes_.dtype == model.classes_.dtype
-    assert np.array_equal(loaded.predict(X), model.predict(X))
+    for each in (model, LSGPClassifier.load(tmp_path / "model.lsgp")):
+        assert each.classes_.tolist() == labels.tolist()
+        assert each.predict(X).dtype == each.classes_.dtype == labels.dtype
+        assert np.mean(each.predict(X) == labels[codes]) > 0.7
 
 
-def test_hundreds_of_classes():
+def test_hundreds_of_classes_and_one():
     rng = np.random.default_rng(0)
-    centers = rng.normal(size=(300, 4))
     codes = np.repeat(np.arange(300), 8)
-    X = centers[codes] + 0.02 * rng.normal(size=(len(codes), 4))
+    X = rng.normal(size=(300, 4))[codes] + 0.02 * rng.normal(size=(len(codes), 4))
     model = given(hyperparameters__lengthscale=0.3).fit(X, codes)
     assert np.mean(model.predict(X) == codes) > 0.95
-
-
-def test_one_class_is_certain():
-    X, _ = make_data(40)
-    model = LSGPClassifier(random_state=0).fit(X, np.full(40, "only"))
+    model = LSGPClassifier(random_state=0).fit(X[:40], np.full(40, "only"))
     assert model.classes_.tolist() == ["only"]
-    assert np.array_equal(model.predict_proba(X), np.ones((40, 1)))
+    assert np.array_equal(model.predict_proba(X), np.ones((len(X), 1)))
     assert set(model.predict(X)) == {"only"}
     assert model.loo().assessment.error == 0.0
 
@@ -208,7 +194,7 @@ def test_one_class_is_certain():
 # ---- weights ----
 
 
-def test_balanced_classes_make_rare_ones_likelier():
+def test_weights_of_classes_and_rows_are_numbers_of_observations():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 1))
     y = (X[:, 0] + rng.normal(size=400) > 1.8).astype(int)
@@ -219,17 +205,12 @@ def test_balanced_classes_make_rare_ones_likelier():
     doubled = given(class_weight={0: 1.0, 1: 3.0}).fit(X, y).predict_proba(X)
     weighted = given().fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0)).predict_proba(X)
     assert np.allclose(doubled, weighted)
-
-
-def test_rows_of_zero_weight_are_as_if_they_were_not_there():
-    X, y = make_data(200)
-    weight = (np.arange(200) % 3 > 0).astype(float)
-    kept = weight > 0
-    one = given().fit(X, y, sample_weight=weight)
+    kept = np.arange(400) % 3 > 0
+    one = given().fit(X, y, sample_weight=kept.astype(float))
     other = given().fit(X[kept], y[kept])
     assert np.allclose(one.predict_proba(X), other.predict_proba(X))
     with pytest.raises(ValueError, match="sample_weight is zero in every row"):
-        given().fit(X, y, sample_weight=np.zeros(200))
+        given().fit(X, y, sample_weight=np.zeros(400))
 
 
 # ---- odd data ----
@@ -254,7 +235,7 @@ def test_what_is_no_label_is_refused(labels, error, message):
 
 @pytest.mark.parametrize("settings", [{"objective": None}, {"random_state": 0}])
 def test_few_rows(settings):
-    model = LSGPClassifier().set_params(**settings)
+    model = made(**settings)
     assert model.fit([[1.0]], ["a"]).predict([[2.0]]).tolist() == ["a"]
     proba = clone(model).fit([[0.0], [1.0]], ["a", "b"]).predict_proba([[0.0], [1.0]])
     assert proba[0, 0] > 0.5 > proba[1, 0]
@@ -265,10 +246,8 @@ def test_few_rows(settings):
 @pytest.mark.parametrize("settings", [{"objective": None}, QUICK])
 def test_class_of_one_row_has_a_probability_near_it(settings):
     X, y = make_data(200, 2)
-    X, y = np.concatenate([X, [[3.0, 3.0]]]), np.concatenate([y, [2]])
-    proba = (
-        LSGPClassifier().set_params(**settings).fit(X, y).predict_proba([[0.0, 0.0], [3.0, 3.0]])
-    )
+    model = made(**settings).fit(np.concatenate([X, [[3.0, 3.0]]]), np.append(y, 2))
+    proba = model.predict_proba([[0.0, 0.0], [3.0, 3.0]])
     assert 0.0 < proba[0, 2] < 0.05
     assert proba[1, 2] > proba[0, 2]
 
@@ -278,56 +257,43 @@ def test_class_of_one_row_has_a_probability_near_it(settings):
 def test_where_all_rows_are_equal_probabilities_are_shares(settings, labels):
     y = np.array(list(labels) * 40)
     X = np.ones((len(y), 2))
-    model = LSGPClassifier().set_params(**settings).fit(X, y)
+    model = made(**settings).fit(X, y)
     shares = [np.mean(y == label) for label in model.classes_]
     # The links see half of the rows, whose shares differ by as much.
     assert np.allclose(model.predict_proba([[1.0, 1.0], [2.0, 5.0]]), shares, atol=0.05)
 
 
-def test_too_many_classes_for_the_memory_are_one_clear_error():
-    X = np.arange(20_000.0)[:, None]
-    y = np.arange(20_000) // 2
-    with pytest.raises(
-        ValueError,
-        match=r"y has 10000 classes: one column for each of 20000 rows takes 1600000000 bytes, "
-        r"more than memory_budget=1000000000. Increase memory_budget, or merge rare classes\.",
-    ):
-        LSGPClassifier().fit(X, y)
-
-
-def test_objectives_of_numbers_are_refused():
-    X, y = make_data(20)
-    with pytest.raises(ValueError, match="objective='crps' is not one of 'auto', 'log_loss', or"):
-        LSGPClassifier(objective="crps").fit(X, y)
-    with pytest.raises(ValueError, match="objective='log_loss' is not one of"):
-        LSGPRegressor(objective="log_loss").fit(X, y)
-
-
-def test_failed_fit_leaves_the_estimator_as_it_was():
+def test_what_cannot_be_fitted_is_one_clear_error_and_changes_nothing():
     X, y = make_data(60)
     model = given().fit(X, y)
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(X[:, :1], y + 0.5)
     assert np.array_equal(model.predict_proba(X), before)
+    many = np.arange(20_000)
+    message = (
+        r"^y has 10000 classes: one column for each of 20000 rows takes 1600000000 bytes, "
+        r"more than memory_budget=1000000000. Increase memory_budget, or merge rare classes\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        LSGPClassifier().fit(many[:, None], many // 2)
+    with pytest.raises(ValueError, match="objective='crps' is not one of 'auto', 'log_loss', or"):
+        LSGPClassifier(objective="crps").fit(X, y)
+    with pytest.raises(ValueError, match="objective='log_loss' is not one of"):
+        LSGPRegressor(objective="log_loss").fit(X, y)
 
 
 # ---- rows that come and go ----
 
 
-def test_partial_fit_is_fit_of_all_rows_with_the_same_link():
+def test_rows_and_labels_may_come_and_go():
     X, y = make_data(300)
     model = given().partial_fit(X[:200], y[:200], classes=[0, 1, 2])
     model.partial_fit(X[200:], y[200:])
-    assert model.loo().rows.shape == (300,)
     assert np.array_equal(model.loo().observed, y)
     before = given().fit(X[:200], y[:200])
     assert model.calibration(X, y).log_loss < before.calibration(X, y).log_loss
     assert len(model.forget(np.arange(100)).loo().rows) == 200
-
-
-def test_labels_that_may_come_are_known_from_the_start():
-    X, y = make_data(300)
     old = y < 2
     model = given().partial_fit(X[old], y[old], classes=[0, 1, 2])
     assert model.predict_proba(X).shape == (300, 3)
@@ -339,31 +305,30 @@ def test_labels_that_may_come_are_known_from_the_start():
 def test_labels_that_nobody_announced_are_refused():
     X, y = make_data(100)
     model = given().fit(X, y)
-    with pytest.raises(
-        ValueError,
-        match=r"y has the labels 7, which are not among the 3 classes of the model. Fit again",
+    balanced = given(class_weight="balanced").fit(X, y)
+    for call, message in (
+        (lambda: model.partial_fit(X[:2], [7, 0]), r"^y has the labels 7, .* Fit again"),
+        (lambda: model.partial_fit(X[:2], [1, 0], classes=range(4)), "the 3 classes of the first"),
+        (lambda: given().partial_fit(X, y, classes=[0, 1]), "2, which are not among the 2 classes"),
+        (lambda: balanced.partial_fit(X[:2], [1, 0]), "class_weight='balanced' needs all rows"),
     ):
-        model.partial_fit(X[:2], [7, 0])
-    with pytest.raises(ValueError, match="are not the 3 classes of the first call"):
-        model.partial_fit(X[:2], [1, 0], classes=[0, 1, 2, 3])
-    with pytest.raises(ValueError, match="y has the labels 2, which are not among the 2 classes"):
-        given().partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="class_weight='balanced' needs all rows at once"):
-        model.set_params(class_weight="balanced").partial_fit(X[:2], [1, 0])
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 # ---- what it says of itself ----
 
 
-def test_leave_one_out_predictions_are_those_without_the_row():
+def test_leave_one_out_predictions_and_explanations_are_those_without_the_row():
     X, y = make_data(80)
     model = given().fit(X, y)
     result = model.loo()
-    row = 17
-    left = clone(model).fit(X, y).forget([row])
-    assert np.allclose(left.predict_proba(X[[row]]), result.probabilities[[row]], atol=1e-8)
+    left = clone(model).fit(X, y).forget([17])
+    assert np.allclose(left.predict_proba(X[[17]]), result.probabilities[[17]], atol=1e-8)
     assert np.array_equal(result.observed, y)
     assert len(model.loo(n_points=10, random_state=0).rows) == 10
+    explained = model.explain(X[:4], exclude=np.arange(4))
+    assert np.allclose(explained.probabilities, result.probabilities[:4], atol=1e-8)
 
 
 def test_leave_one_out_of_few_rows_leaves_rows_out_of_logistic_regression_too():
@@ -392,7 +357,7 @@ def test_assessment_agrees_with_scikit_learn():
 @pytest.mark.parametrize("settings", [{"objective": None}, {"random_state": 0, "effort": "fast"}])
 def test_contributions_of_neighbors_add_up_to_the_probability(n_classes, settings):
     X, y = make_data(150, n_classes)
-    model = LSGPClassifier().set_params(**settings).fit(X, y)
+    model = made(**settings).fit(X, y)
     explained = model.explain(X[:6])
     total = explained.start + explained.contributions.sum(axis=1) + explained.others
     assert np.allclose(total, model.predict_proba(X[:6]), atol=1e-9)
@@ -404,13 +369,6 @@ def test_contributions_of_neighbors_add_up_to_the_probability(n_classes, setting
     assert np.array_equal(one.labels, y[one.rows])
     assert {"label", "row", "distance"} <= set(explained.to_frame("polars").columns)
     assert explained.summary_frame("polars")["label"].to_list() == model.predict(X[:6]).tolist()
-
-
-def test_explanations_without_a_row_are_those_of_leave_one_out():
-    X, y = make_data(100)
-    model = given().fit(X, y)
-    explained = model.explain(X[:4], exclude=np.arange(4))
-    assert np.allclose(explained.probabilities, model.loo().probabilities[:4], atol=1e-8)
 
 
 def test_describes_itself():
@@ -430,20 +388,14 @@ def test_describes_itself():
 def test_saved_classifier_predicts_the_same_to_the_last_bit(tmp_path):
     X, y = make_data(120)
     settings = {"random_state": 0, "effort__n_points": 50, "effort": "fast"}
-    model = LSGPClassifier().set_params(**settings, class_weight={0: 2.0}).fit(X, y)
+    model = made(**settings, class_weight={0: 2.0}).fit(X, y)
     path = tmp_path / "model.lsgp"
     model.save(path)
-    loaded = LSGPClassifier.load(path)
-    for one, other in zip(
-        model.predict_proba(X, return_std=True),
-        loaded.predict_proba(X, return_std=True),
-        strict=True,
-    ):
-        assert np.array_equal(one, other)
-    assert np.array_equal(loaded.loo().probabilities, model.loo().probabilities)
-    assert loaded.get_params() == model.get_params()
-    assert loaded.describe() == model.describe()
-    copy = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(copy.predict_proba(X), model.predict_proba(X))
+    for loaded in (LSGPClassifier.load(path), pickle.loads(pickle.dumps(model))):
+        found, expected = (each.predict_proba(X, return_std=True) for each in (loaded, model))
+        assert np.array_equal(found, expected)
+        assert np.array_equal(loaded.loo().probabilities, model.loo().probabilities)
+        assert loaded.get_params() == model.get_params()
+        assert loaded.describe() == model.describe()
     with pytest.raises(ModelFileError, match="holds a model of LSGPClassifier, not of LSGPRegr"):
         LSGPRegressor.load(path)

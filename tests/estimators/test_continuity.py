@@ -17,7 +17,7 @@ N_STEPS = 2000
 START, STOP = np.array([-0.9, -0.7]), np.array([0.9, 0.8])
 
 
-def largest_jumps(model, n_refinements=3):
+def largest_jumps(model, n_refinements):
     """Largest jump of mean and standard deviation along a line, for ever shorter steps.
 
     Each refinement zooms in on the largest jump of the one before, by a factor of 50.
@@ -40,15 +40,8 @@ def fit(**settings):
     rng = np.random.default_rng(21)
     X = rng.uniform(-1.0, 1.0, (600, 2))
     y = np.sin(4.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.3 * rng.normal(size=600)
-    return made(
-        objective=None,
-        n_neighbors=25,
-        **{
-            "hyperparameters__lengthscale": 0.4,
-            "hyperparameters__noise_variance": 0.035,
-            **settings,
-        },
-    ).fit(X, y)
+    given = {"hyperparameters__lengthscale": 0.4, "hyperparameters__noise_variance": 0.035}
+    return made(objective=None, n_neighbors=25, **given, **settings).fit(X, y)
 
 
 def crossings(model):
@@ -100,20 +93,25 @@ def test_only_localizers_that_end_at_zero_have_no_seam_where_neighborhoods_chang
         assert jumps.max() > 1e-3
 
 
-@pytest.mark.parametrize("scale", ["local", "global"])
-@pytest.mark.parametrize("localizer", SEAMLESS)
-@pytest.mark.parametrize("bandwidth", ["adaptive", 0.29])
-def test_shrinking_steps_give_shrinking_jumps(localizer, scale, bandwidth):
-    jumps = largest_jumps(
-        fit(localizer=localizer, hyperparameters__scale=scale, localizer__bandwidth=bandwidth)
-    )
+@pytest.mark.parametrize(
+    ("n_refinements", "settings"),
+    [
+        *(
+            (
+                3,
+                {"localizer": name, "hyperparameters__scale": scale, "localizer__bandwidth": width},
+            )
+            for name in SEAMLESS
+            for scale in ("local", "global")
+            for width in ("adaptive", 0.29)
+        ),
+        *((2, {"localizer": "smooth", "kernel": kernel}) for kernel in KERNELS),
+    ],
+    ids=str,
+)
+def test_shrinking_steps_give_shrinking_jumps(n_refinements, settings):
+    jumps = largest_jumps(fit(**settings), n_refinements)
     # Steps 50 times shorter: a continuous function, also with a kink, gives ratios of about 50.
-    assert np.all(jumps[:, 1:] < jumps[:, :-1] / 30.0), jumps
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_no_kernel_has_seams_with_the_smooth_localizer(kernel):
-    jumps = largest_jumps(fit(localizer="smooth", kernel=kernel), n_refinements=2)
     assert np.all(jumps[:, 1:] < jumps[:, :-1] / 30.0), jumps
 
 

@@ -12,21 +12,17 @@ from untuned import made
 
 from lsgp.metrics import coverage_scorer, crps_scorer, log_density_scorer, make_coverage_scorer
 
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data(200, 2)
+X, Y = make_data(200, 2)
 
 
 def estimator(**settings):
     return made(objective=None, n_neighbors=20, **settings)
 
 
-def test_scores_are_those_of_the_calibration(data):
-    X, y = data
-    model = estimator().fit(X[:150], y[:150])
-    found = model.calibration(X[150:], y[150:])
-    held_out = X[150:], y[150:]
+def test_scores_are_those_of_the_calibration():
+    model = estimator().fit(X[:150], Y[:150])
+    found = model.calibration(X[150:], Y[150:])
+    held_out = X[150:], Y[150:]
     assert crps_scorer(model, *held_out) == -found.crps
     assert log_density_scorer(model, *held_out) == -found.nll
     assert coverage_scorer(model, *held_out) == found.coverage_at(0.9)
@@ -35,44 +31,34 @@ def test_scores_are_those_of_the_calibration(data):
     assert away == -abs(found.coverage_at(0.5) - 0.5)
 
 
-def test_cross_validation_takes_them(data):
-    scores = cross_validate(
-        estimator(),
-        *data,
-        cv=3,
-        scoring={"crps": crps_scorer, "density": log_density_scorer, "covers": coverage_scorer},
-    )
+def test_cross_validation_takes_them():
+    scorers = {"crps": crps_scorer, "density": log_density_scorer, "covers": coverage_scorer}
+    scores = cross_validate(estimator(), X, Y, cv=3, scoring=scorers)
     assert np.all(scores["test_crps"] < 0)
     assert np.all((scores["test_covers"] > 0.5) & (scores["test_covers"] <= 1.0))
 
 
-def test_pipelines_and_searches_are_scored_as_what_is_inside(data):
-    X, y = data
-    alone = cross_val_score(estimator(), X, y, cv=3, scoring=crps_scorer)
+def test_pipelines_and_searches_are_scored_as_what_is_inside():
+    alone = cross_val_score(estimator(), X, Y, cv=3, scoring=crps_scorer)
     around = make_pipeline(StandardScaler(), estimator())
-    np.testing.assert_allclose(
-        cross_val_score(around, X, y, cv=3, scoring=crps_scorer), alone, rtol=1e-9
-    )
+    found = cross_val_score(around, X, Y, cv=3, scoring=crps_scorer)
+    np.testing.assert_allclose(found, alone, rtol=1e-9)
+    name = "lsgpregressor__hyperparameters__noise_variance"
     search = GridSearchCV(
-        make_pipeline(estimator()),
-        {"lsgpregressor__hyperparameters__noise_variance": [1e-2, 10.0]},
-        scoring=crps_scorer,
-        cv=3,
-    ).fit(X, y)
-    assert search.best_params_ == {"lsgpregressor__hyperparameters__noise_variance": 1e-2}
-    assert crps_scorer(search, X, y) == crps_scorer(search.best_estimator_[-1], X, y)
+        make_pipeline(estimator()), {name: [1e-2, 10.0]}, scoring=crps_scorer, cv=3
+    ).fit(X, Y)
+    assert search.best_params_ == {name: 1e-2}
+    assert crps_scorer(search, X, Y) == crps_scorer(search.best_estimator_[-1], X, Y)
 
 
-def test_several_targets_are_averaged(data):
-    X, y = data
-    model = estimator().fit(X, np.column_stack([y, y]))
-    one = estimator().fit(X, y)
-    both = np.column_stack([y, y])
-    assert crps_scorer(model, X, both) == pytest.approx(crps_scorer(one, X, y))
+def test_several_targets_are_averaged():
+    both = np.column_stack([Y, Y])
+    expected = crps_scorer(estimator().fit(X, Y), X, Y)
+    assert crps_scorer(estimator().fit(X, both), X, both) == pytest.approx(expected)
 
 
-def test_what_cannot_be_scored_is_refused(data):
+def test_what_cannot_be_scored_is_refused():
     with pytest.raises(TypeError, match="LinearRegression has no predict_distribution"):
-        crps_scorer(LinearRegression().fit(*data), *data)
+        crps_scorer(LinearRegression().fit(X, Y), X, Y)
     with pytest.raises(ValueError, match=r"level=90 is not between 0 and 1\."):
         make_coverage_scorer(90)

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import sklearn
+from bare import UNIT
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -17,10 +18,9 @@ from untuned import made, regressor
 from lsgp import Effort, Hyperparameters, LSGPRegressor
 from lsgp.method.localizers import LOCALIZERS
 
-
-@pytest.fixture(scope="module")
-def data():
-    return *make_data(400, 2, noise=0.2), make_data(150, 2, seed=1)[0]
+X, Y = make_data(400, 2, noise=0.2)
+QUERIES = make_data(150, 2, seed=1)[0]
+each_scale = pytest.mark.parametrize("scale", ["local", "global"])
 
 
 # ---- scikit-learn ----
@@ -67,112 +67,95 @@ def test_constructor_only_stores_and_clone_copies():
     assert not vars(copy).keys() - model.get_params(deep=False).keys()
 
 
-def test_fit_does_not_change_its_arguments(data):
-    X, y, queries = (array.copy() for array in data)
-    weight, noise = np.full(len(X), 2.0), np.full(len(X), 0.1)
-    regressor().fit(X, y, sample_weight=weight, noise_variance=noise).predict(queries)
-    for array, original in zip((X, y, queries), data, strict=True):
+def test_fit_does_not_change_its_arguments():
+    given = (X, Y, np.full(len(X), 2.0), QUERIES, np.full(len(X), 0.1))
+    before = [array.copy() for array in given]
+    regressor().fit(*given[:3], noise_variance=given[4]).predict(given[3])
+    for array, original in zip(given, before, strict=True):
         assert np.array_equal(array, original)
-    assert (weight == 2.0).all()
-    assert (noise == 0.1).all()
 
 
-def test_works_at_the_end_of_a_pipeline(data):
-    X, y, queries = data
-    plain = regressor(input_transform="standardize").fit(X, y)
-    pipeline = make_pipeline(StandardScaler(), regressor(input_transform=None)).fit(X, y)
-    expected = plain.predict(queries, return_std=True)
-    actual = pipeline.predict(queries, return_std=True)
+def test_works_at_the_end_of_a_pipeline():
+    plain = regressor(input_transform="standardize").fit(X, Y)
+    pipeline = make_pipeline(StandardScaler(), regressor(input_transform=None)).fit(X, Y)
+    expected = plain.predict(QUERIES, return_std=True)
+    actual = pipeline.predict(QUERIES, return_std=True)
     np.testing.assert_allclose(actual, expected, rtol=1e-10)
-    assert pipeline.score(X, y) > 0.9
-    assert cross_val_score(pipeline, X, y, cv=3).min() > 0.8
+    assert pipeline.score(X, Y) > 0.9
+    assert cross_val_score(pipeline, X, Y, cv=3).min() > 0.8
 
 
-def test_grid_search_finds_the_settings_that_suit_the_data(data):
-    X, y, _ = data
+def test_grid_search_finds_the_settings_that_suit_the_data():
     grid = {"n_neighbors": [2, 40], "hyperparameters__noise_variance": [1e-3, 0.1, 100.0]}
-    search = GridSearchCV(regressor(), grid, cv=3).fit(X, y)
+    search = GridSearchCV(regressor(), grid, cv=3).fit(X, Y)
     assert search.best_params_ == {"n_neighbors": 40, "hyperparameters__noise_variance": 0.1}
     assert search.best_estimator_.n_neighbors_ == 40
     assert search.best_estimator_.hyperparameters.noise_variance == 0.1
 
 
-def test_grid_search_reaches_into_a_kernel_object(data):
-    X, y, _ = data
+def test_grid_search_reaches_into_a_kernel_object():
     model = regressor(kernel=RBF(1.0), hyperparameters__noise_variance=0.1)
-    search = GridSearchCV(model, {"kernel__length_scale": [0.01, 1.0]}, cv=3).fit(X, y)
+    search = GridSearchCV(model, {"kernel__length_scale": [0.01, 1.0]}, cv=3).fit(X, Y)
     assert search.best_params_ == {"kernel__length_scale": 1.0}
     nested = regressor(kernel=ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1))
     nested.set_params(kernel__k1__k2__length_scale=0.3)
-    assert nested.fit(X, y).model_.lengthscale.tolist() == [0.3, 0.3]
+    assert nested.fit(X, Y).model_.lengthscale.tolist() == [0.3, 0.3]
 
 
-def test_sample_weight_is_routed_through_meta_estimators(data):
-    X, y, queries = data
+def test_sample_weight_is_routed_through_meta_estimators():
     weight = np.random.default_rng(42).uniform(0.1, 3.0, len(X))
     with sklearn.config_context(enable_metadata_routing=True):
         routed = regressor(input_transform=None).set_fit_request(sample_weight=True)
         pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), routed)
-        pipeline.fit(X, y, sample_weight=weight)
+        pipeline.fit(X, Y, sample_weight=weight)
         unasked = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), regressor())
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
-            unasked.fit(X, y, sample_weight=weight)
+            unasked.fit(X, Y, sample_weight=weight)
     scaled = StandardScaler().fit(X)
     model = regressor(input_transform=None)
-    expected = model.fit(scaled.transform(X), y, sample_weight=weight)
-    assert np.array_equal(pipeline.predict(queries), expected.predict(scaled.transform(queries)))
+    expected = model.fit(scaled.transform(X), Y, sample_weight=weight)
+    assert np.array_equal(pipeline.predict(QUERIES), expected.predict(scaled.transform(QUERIES)))
 
 
 # ---- what predictions say ----
 
 
-@pytest.mark.parametrize("scale", ["local", "global"])
-def test_several_targets_equal_separate_models(data, scale):
-    X, y, queries = data
-    targets = np.column_stack([y, 1e3 * X[:, 0], -(y**2)])
-    together = (
-        regressor(hyperparameters__scale=scale).fit(X, targets).predict(queries, return_std=True)
-    )
+@each_scale
+def test_several_targets_equal_separate_models(scale):
+    targets = np.column_stack([Y, 1e3 * X[:, 0], -(Y**2)])
+    model = regressor(hyperparameters__scale=scale)
+    together = model.fit(X, targets).predict(QUERIES, return_std=True)
     for column in range(3):
-        alone = regressor(hyperparameters__scale=scale).fit(X, targets[:, column])
-        for all_columns, expected in zip(
-            together, alone.predict(queries, return_std=True), strict=True
-        ):
+        alone = model.fit(X, targets[:, column]).predict(QUERIES, return_std=True)
+        for all_columns, expected in zip(together, alone, strict=True):
             np.testing.assert_allclose(all_columns[:, column], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["observation", "latent"])
-@pytest.mark.parametrize("scale", ["local", "global"])
-def test_all_ways_of_predicting_agree(data, kind, scale):
-    X, y, queries = data
-    model = regressor(hyperparameters__scale=scale).fit(X, y)
-    mean, std = model.predict(queries, return_std=True, kind=kind)
-    distribution = model.predict_distribution(queries, kind=kind)
-    assert np.array_equal(model.predict(queries), mean)
+@each_scale
+def test_all_ways_of_predicting_agree(kind, scale):
+    model = regressor(hyperparameters__scale=scale).fit(X, Y)
+    mean, std = model.predict(QUERIES, return_std=True, kind=kind)
+    distribution = model.predict_distribution(QUERIES, kind=kind)
+    assert np.array_equal(model.predict(QUERIES), mean)
     assert np.array_equal(distribution.mean, mean)
     assert np.array_equal(distribution.std, std)
     assert np.isinf(distribution.dof).all() == (scale == "global")
-    low, high = model.predict_interval(queries, level=0.8, kind=kind)
-    expected = distribution.interval(0.8)
-    assert np.array_equal(low, expected[0])
-    assert np.array_equal(high, expected[1])
-    assert np.all(low < mean)
-    assert np.all(mean < high)
+    low, high = model.predict_interval(QUERIES, level=0.8, kind=kind)
+    assert np.array_equal((low, high), distribution.interval(0.8))
+    assert np.all((low < mean) & (mean < high))
 
 
-@pytest.mark.parametrize("scale", ["local", "global"])
+@each_scale
 @pytest.mark.parametrize("localizer", LOCALIZERS)
-def test_latent_function_is_surer_than_an_observation(data, scale, localizer):
-    X, y, queries = data
-    model = regressor(hyperparameters__scale=scale, localizer=localizer).fit(X, y)
-    latent = model.predict(queries, return_std=True, kind="latent")[1]
-    observation = model.predict(queries, return_std=True)[1]
-    assert np.all(latent > 0)
-    assert np.all(latent < observation)
-    assert np.isfinite(observation).all()
+def test_latent_function_is_surer_than_an_observation(scale, localizer):
+    model = regressor(hyperparameters__scale=scale, localizer=localizer).fit(X, Y)
+    latent = model.predict(QUERIES, return_std=True, kind="latent")[1]
+    observation = model.predict(QUERIES, return_std=True)[1]
+    assert np.all((latent > 0) & (latent < observation) & np.isfinite(observation))
 
 
-@pytest.mark.parametrize("scale", ["local", "global"])
+@each_scale
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_intervals_of_the_true_model_hold_their_share(scale, level):
     rng = np.random.default_rng(43)
@@ -180,18 +163,10 @@ def test_intervals_of_the_true_model_hold_their_share(scale, level):
     noise = 0.1
     covariance = Matern(1.0, nu=1.5)(X) + noise * np.eye(len(X))
     y = np.linalg.cholesky(covariance) @ rng.normal(size=len(X))
-    model = LSGPRegressor(
-        objective=None,
-        kernel="matern32",
-        hyperparameters=Hyperparameters(
-            lengthscale=1.0, signal_variance=1.0, noise_variance=noise, scale=scale
-        ),
-        trend="none",
-        localizer="rectangular",
-        n_neighbors=60,
-        input_transform=None,
-        prior_mean=0.0,
-    ).fit(X[:800], y[:800])
+    given = {"lengthscale": 1.0, "noise_variance": noise, "scale": scale}
+    settings = UNIT | {f"hyperparameters__{name}": value for name, value in given.items()}
+    model = made(kernel="matern32", localizer="rectangular", n_neighbors=60, **settings)
+    model.fit(X[:800], y[:800])
     low, high = model.predict_interval(X[800:], level=level)
     covered = np.mean((low <= y[800:]) & (y[800:] <= high))
     # Three standard errors of a share among 400.
@@ -202,8 +177,7 @@ def test_intervals_of_the_true_model_hold_their_share(scale, level):
 
 
 @pytest.mark.parametrize("localizer", sorted(set(LOCALIZERS) - {"hilbert"}))
-def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(data, localizer):
-    X, y, _ = data
+def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(localizer):
     model = regressor(
         localizer=localizer,
         localizer__bandwidth=0.5,
@@ -211,7 +185,7 @@ def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(d
         input_transform=None,
         hyperparameters__signal_variance=2.0,
         hyperparameters__lengthscale=1.0,
-    ).fit(X, y)
+    ).fit(X, Y)
     query = np.array([0.1, -0.2])
     points = query + np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 0.501], [3.0, 3.0]])
     samples = model.sample_prior(query, points, n_samples=4000, random_state=0)
@@ -220,17 +194,18 @@ def test_prior_sample_is_the_prior_at_the_query_and_zero_outside_the_bandwidth(d
     # The standard error of the variance is sqrt(2/4000), 2 percent.
     variance = samples[:, 0].var()
     assert variance == pytest.approx(2.0, rel=0.1)
-    assert np.abs(samples[:, 0].mean()) < 0.1 * y.std()
+    assert np.abs(samples[:, 0].mean()) < 0.1 * Y.std()
     shrink = samples[:, 1].var() / samples[:, 0].var()
     weight = LOCALIZERS[localizer](np.array([0.36]), 1.0)[0][0]
     assert shrink == pytest.approx(weight, rel=0.1)
 
 
-def test_prior_samples_are_reproducible(data):
-    X, y, queries = data
-    model = regressor().fit(X, y)
-    first = model.sample_prior(X[0], queries, n_samples=3, random_state=7)
-    assert first.shape == (3, len(queries))
-    assert np.array_equal(first, model.sample_prior(X[0], queries, n_samples=3, random_state=7))
-    assert not np.array_equal(first, model.sample_prior(X[0], queries, n_samples=3, random_state=8))
-    assert np.isfinite(first).all()
+def test_prior_samples_are_reproducible():
+    model = regressor().fit(X, Y)
+    one, again, other = (
+        model.sample_prior(X[0], QUERIES, n_samples=3, random_state=seed) for seed in (7, 7, 8)
+    )
+    assert one.shape == (3, len(QUERIES))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    assert np.isfinite(one).all()

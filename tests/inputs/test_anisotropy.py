@@ -9,7 +9,7 @@ from small_regression import raises
 from untuned import made
 
 from lsgp import Effort, LSGPClassifier, LSGPRegressor, Rotated, Sphere
-from lsgp.inputs.angle import choose_angle
+from lsgp.inputs.quick import choose_angle
 from lsgp.inputs.transforms import Rotation
 
 GIVEN = {"objective": None, "hyperparameters__noise_variance": 0.01, "n_neighbors": 30}

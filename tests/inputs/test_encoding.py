@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from tables import fit_table
 from untuned import made
 
 from lsgp import Effort, Hyperparameters, LSGPClassifier, LSGPRegressor
 from lsgp.ensemble.predict import widen, widen_scaled
-from lsgp.inputs.encoding import fit_encoder, needs_encoding, read_table
+from lsgp.inputs.encoding import needs_encoding
 from lsgp.method.distribution import PredictiveDistribution
 
 
@@ -315,7 +316,7 @@ def test_infinite_numbers_are_refused():
 def test_times_of_day_are_shown_to_the_minute():
     times = [dt.time(0), dt.time(0, 1), dt.time(12, 30), dt.time(23, 59), dt.time(23, 59, 45)]
     X = pd.DataFrame({"at": times})
-    encoder, inputs = fit_encoder(read_table(X), np.arange(5.0)[:, None])
+    encoder, inputs = fit_table(X, np.arange(5.0)[:, None])
     shown = [encoder.encodings[0].show(row[encoder.spans[0]]) for row in inputs]
     assert shown == ["00:00", "00:01", "12:30", "23:59", "00:00"]
 
@@ -352,8 +353,7 @@ def test_groups_are_left_out_of_the_statistics_of_their_own_rows():
     shop = rng.integers(0, 60, n)
     X = pd.DataFrame({"x": rng.normal(size=n), "shop": [f"s{k}" for k in shop]})
     y = rng.normal(size=60)[shop] + 0.1 * rng.normal(size=n)
-    table = read_table(X)
-    encoder, inputs = fit_encoder(table, y[:, None], groups=shop.astype(np.int32))
+    encoder, inputs = fit_table(X, y[:, None], groups=shop.astype(np.int32))
     values = inputs[:, encoder.spans[1]][:, 0]
     # All rows of a level are one group: nothing is known of it without them.
     assert np.ptp(values) < 1e-9
@@ -515,6 +515,6 @@ def test_hundreds_of_thousands_of_levels_take_little_memory_and_time():
     levels = np.array([f"{k:06d}x" for k in range(n // 2)], dtype=object)
     X = pd.DataFrame({"id": rng.permutation(np.tile(levels, 2)), "x": rng.normal(size=n)})
     y = rng.normal(size=(n, 1)) + X[["x"]].to_numpy()
-    encoder, inputs = fit_encoder(read_table(X), y)
+    encoder, inputs = fit_table(X, y)
     assert inputs.shape[0] == n
     assert encoder.encode(X.iloc[:10]).shape == (10, inputs.shape[1])

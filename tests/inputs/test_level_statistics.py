@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tables import fit_table
 
-from lsgp.inputs.encoding import fit_encoder, read_table
 from lsgp.inputs.encoding.level_effects import Deviations, analyze
 from lsgp.inputs.encoding.missing import Imputation
 
@@ -38,7 +38,7 @@ def test_effects_of_levels_are_shrunken_as_random_effects(noise, is_weighted):
     X, codes, y = table_of_levels(noise)
     weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
     weight = weight if is_weighted else np.ones(len(y))
-    encoder, _ = fit_encoder(read_table(X), y[:, None], weight=weight)
+    encoder, _ = fit_table(X, y[:, None], weight=weight)
     found = encoder.encode(pd.DataFrame({"level": [f"level {k}" for k in range(N_LEVELS)]}))[:, 0]
     expected = shrunken_effects(codes, y, weight)
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-9)
@@ -61,11 +61,11 @@ def test_whether_levels_differ_is_the_analysis_of_variance(noise):
 def test_no_row_is_encoded_by_its_own_target_nor_by_all_others():
     """Left out alone, a row would be an exact function of what is left of its level."""
     X, codes, y = table_of_levels(noise=1.0)
-    _, before = fit_encoder(read_table(X), y[:, None])
+    _, before = fit_table(X, y[:, None])
     for row in np.flatnonzero(codes == np.argmax(np.bincount(codes)))[:5]:
         moved = y.copy()
         moved[row] += 1.0
-        _, after = fit_encoder(read_table(X), moved[:, None])
+        _, after = fit_table(X, moved[:, None])
         change = np.abs(after - before)[:, 0]
         level = np.flatnonzero(codes == codes[row])
         # Through the mean and the spread of all rows, everything changes a little.
@@ -76,7 +76,7 @@ def test_no_row_is_encoded_by_its_own_target_nor_by_all_others():
 
 def test_rows_of_new_levels_are_not_encoded_by_their_own_targets():
     X, _, y = table_of_levels(noise=1.0)
-    encoder, _ = fit_encoder(read_table(X), y[:, None])
+    encoder, _ = fit_table(X, y[:, None])
     new = pd.DataFrame({"level": ["a new one"] * 30})
     targets = np.random.default_rng(0).normal(size=30)
     weight, moved = np.ones(30), targets.copy()

@@ -19,14 +19,12 @@ from lsgp import (
     Rotated,
     Sphere,
 )
+from lsgp.cli.options import given_settings
 from lsgp.cli.parser import make_parser
-from lsgp.cli.settings import given_settings
 from lsgp.inputs import estimator_settings
-from lsgp.inputs.effort import EFFORTS
 from lsgp.inputs.estimator_settings import ALL_OBJECTIVES, KERNEL_NAMES, SETTINGS, settings_of
-from lsgp.inputs.localizer import LOCALIZER_NAMES, METRICS
-from lsgp.inputs.setting import Setting
-from lsgp.inputs.values import whole
+from lsgp.inputs.setting import Setting, whole
+from lsgp.inputs.setting_objects import EFFORTS, LOCALIZER_NAMES, METRICS
 from lsgp.method.contract import LOCALIZER_METRICS, OBJECTIVES
 from lsgp.method.kernels import KERNELS
 from lsgp.method.localizers import LOCALIZERS
@@ -49,7 +47,7 @@ def depth(monkeypatch):
     """A setting that there is during one test."""
     record = Setting("depth", 3, whole(1), "How deep it goes. More is slower.", "--depth")
     monkeypatch.setattr(estimator_settings, "SETTINGS", (*SETTINGS, record))
-    monkeypatch.setattr("lsgp.cli.settings.SETTINGS", (*SETTINGS, record))
+    monkeypatch.setattr("lsgp.cli.options.SETTINGS", (*SETTINGS, record))
     kinds = []
     for kind in ESTIMATORS:
         # A class of this name gets its settings when it is made.

@@ -12,9 +12,9 @@ from untuned import made
 from lsgp import Hyperparameters, LSGPRegressor, Sphere
 from lsgp.inputs import transforms
 from lsgp.inputs.transforms import fit_transform_kind
-from lsgp.inputs.transforms.sphere import EARTH_RADIUS
+from lsgp.inputs.transforms.projection import EARTH_RADIUS
 from lsgp.method.kernels import Stationary
-from lsgp.solvers.exact_fit import negative_log_prior
+from lsgp.solvers.evidence import negative_log_prior
 
 # -- the projection ----------------------------------------------------------------------------
 

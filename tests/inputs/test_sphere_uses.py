@@ -17,7 +17,7 @@ from untuned import made
 
 from lsgp import Effort, LSGPClassifier, LSGPRegressor, Rotated, Sphere
 from lsgp.inputs import transforms
-from lsgp.inputs.transforms.sphere import EARTH_RADIUS, seam
+from lsgp.inputs.transforms.projection import EARTH_RADIUS, seam
 from lsgp.plotting import plot_decision, plot_map, plot_neighborhood
 from lsgp.plotting.maps import frame_on_the_ground
 from lsgp.report import write_report

@@ -12,7 +12,6 @@ from scipy.stats import rankdata
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from lsgp.inputs.transforms import TargetScaler, fit_transform_kind
-from lsgp.inputs.transforms import fit as fit_module
 from lsgp.inputs.transforms import inputs as inputs_module
 
 FITTED_KINDS = ("standardize", "yeo-johnson", "half-rank")
@@ -59,7 +58,7 @@ def test_half_rank_of_many_values_keeps_few_knots_and_little_error():
     X = skewed(20_000, 1)
     X[:7_000] = 1.0  # one large tie
     fitted = fit_transform_kind(X, "half-rank")
-    assert len(fitted.knots) <= 2 * fit_module.N_LEVELS + 3
+    assert len(fitted.knots) <= 2 * inputs_module.N_LEVELS + 3
     x = X[:, 0]
     rank = (rankdata(x) - 0.5) / len(x)
     expected = 0.5 * ((x - x.mean()) / x.std() + (rank - rank.mean()) / rank.std())
@@ -200,7 +199,7 @@ def test_transform_does_not_depend_on_blocks_or_memory_order(kind, monkeypatch):
 def test_subsample_of_large_data_is_deterministic_and_enough(kind, monkeypatch):
     X = skewed(20_000, 1)
     full = fit_transform_kind(X, kind).transform(X)
-    monkeypatch.setattr(fit_module, "LARGEST_SAMPLE", 4_000)
+    monkeypatch.setattr(inputs_module, "LARGEST_SAMPLE", 4_000)
     fitted = fit_transform_kind(X, kind)
     transformed = fitted.transform(X)
     np.testing.assert_array_equal(transformed, fit_transform_kind(X, kind).transform(X))
@@ -210,7 +209,7 @@ def test_subsample_of_large_data_is_deterministic_and_enough(kind, monkeypatch):
 
 
 def test_subsample_that_saw_one_value_only_is_still_a_transform(monkeypatch):
-    monkeypatch.setattr(fit_module, "LARGEST_SAMPLE", 10)
+    monkeypatch.setattr(inputs_module, "LARGEST_SAMPLE", 10)
     X = np.zeros((5_000, 1))
     X[17] = 1.0
     for kind in FITTED_KINDS:

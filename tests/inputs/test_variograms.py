@@ -10,7 +10,7 @@ from small_regression import raises
 from untuned import made
 
 from lsgp import LSGPRegressor, Rotated, Sphere, empirical_variogram, variogram
-from lsgp.inputs.transforms.sphere import EARTH_RADIUS
+from lsgp.inputs.transforms.projection import EARTH_RADIUS
 from lsgp.plotting import plot_variogram
 
 mpl.use("Agg")

@@ -15,12 +15,12 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.inputs.transforms.yeo_johnson import differentiate_by_power, log_slope, yeo_johnson
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.parameters import Parameters
-from lsgp.solvers.evidence import negative_log_evidence
-from lsgp.solvers.exact_fit import (
+from lsgp.solvers.evidence import (
     NOT_TUNED,
     ROUNDING_NOISE,
     EvidenceProblem,
     ExactGP,
+    negative_log_evidence,
     with_noise_of_targets,
 )
 from lsgp.solvers.exact_system import ExactSystem

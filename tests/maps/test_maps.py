@@ -13,7 +13,7 @@ import shapely
 import xarray as xr
 from data_folder import data_folder
 from distributed import Client
-from map_cases import BOUNDS, DUTCH, SETTINGS, covariate, field, model, points, template
+from map_cases import BOUNDS, DUTCH, covariate, field, model, points, regressor, template
 from scipy.spatial import cKDTree
 
 from lsgp import LSGPClassifier, LSGPRegressor, Sphere
@@ -50,26 +50,22 @@ def test_bounds_and_spacing_cover_the_bounds_from_the_north_west():
     assert found.rio.transform().to_gdal() == (155100.0, 50.0, 0.0, 463700.0, 0.0, -40.0)
 
 
-def test_distance_is_that_to_the_nearest_point_in_units_of_the_coordinates():
-    found = predict_grid(model(), template())
+def test_distance_is_that_to_the_nearest_point_and_limits_predictions():
+    whole = predict_grid(model(), template())
     own = np.column_stack([points().geometry.x, points().geometry.y])
-    expected = cKDTree(own).query(centers(found).to_numpy())[0]
-    np.testing.assert_allclose(found["distance"].values.ravel(), expected, atol=1e-6)
-    assert found["distance"].attrs["units"] == "m"
-
-
-def test_cells_beyond_the_largest_distance_have_no_prediction_but_a_distance():
+    expected = cKDTree(own).query(centers(whole).to_numpy())[0]
+    np.testing.assert_allclose(whole["distance"].values.ravel(), expected, atol=1e-6)
+    assert whole["distance"].attrs["units"] == "m"
     found = predict_grid(model(), template(), max_distance=20)
     is_near = found["distance"].values <= 20
     assert 0 < is_near.sum() < is_near.size
     for name in ("mean", "std", "low", "high"):
         assert np.array_equal(np.isfinite(found[name].values), is_near)
-    whole = predict_grid(model(), template())
     assert np.array_equal(found["mean"].values[is_near], whole["mean"].values[is_near])
 
 
 def test_maps_are_described_as_the_conventions_have_it():
-    fitted = fit(LSGPRegressor().set_params(**SETTINGS), points(), "zinc", units="mg kg-1")
+    fitted = fit(regressor(), points(), "zinc", units="mg kg-1")
     found = predict_grid(fitted, template())
     assert found.rio.crs == pyproj.CRS(DUTCH)
     assert found.attrs["Conventions"] == "CF-1.11"
@@ -84,20 +80,14 @@ def test_maps_are_described_as_the_conventions_have_it():
     assert "crs_wkt" in found["spatial_ref"].attrs
 
 
-def test_several_targets_have_their_names_in_front():
-    fitted = model(("zinc", "lead"))
+def test_several_targets_and_labels_have_their_names_in_front():
+    fitted, parts = model(("zinc", "lead")), ("mean", "std", "low", "high")
     found = predict_grid(fitted, template())
-    assert list(found) == [
-        *(f"zinc_{part}" for part in ("mean", "std", "low", "high")),
-        *(f"lead_{part}" for part in ("mean", "std", "low", "high")),
-        "distance",
-    ]
+    names = [f"{target}_{part}" for target in ("zinc", "lead") for part in parts]
+    assert list(found) == [*names, "distance"]
     mean, std = fitted.predict(centers(found), return_std=True)
     assert np.array_equal(found["lead_mean"].values.ravel(), mean[:, 1])
     assert np.array_equal(found["zinc_std"].values.ravel(), std[:, 0])
-
-
-def test_classifiers_have_a_probability_for_each_label():
     fitted = fit(LSGPClassifier(objective=None), points(), "kind")
     found = predict_grid(fitted, template())
     assert list(found) == ["probability_clay", "probability_sand", "distance"]
@@ -126,18 +116,14 @@ def test_tasks_of_a_lazy_map_do_not_hold_the_model():
     assert max(len(pickle.dumps(task)) for task in tasks) < 20_000
 
 
-def test_maps_of_a_cluster_have_the_bits_of_one_machine():
+def test_maps_of_a_cluster_and_of_windows_have_the_same_bits(monkeypatch):
     whole = predict_grid(model(), template(), max_distance=40)
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
         lazy = predict_grid(model(), template().chunk({"y": 5}), max_distance=40)
         assert same(lazy.compute(), whole)
-
-
-def test_windows_do_not_change_a_bit(monkeypatch):
-    whole = predict_grid(model(), template())
     monkeypatch.setattr("lsgp.maps.grid.WINDOW_ROWS", 5)
     monkeypatch.setattr("lsgp.maps.grid.WINDOW_COLUMNS", 3)
-    assert same(predict_grid(model(), template()), whole)
+    assert same(predict_grid(model(), template(), max_distance=40), whole)
 
 
 # -- inputs --------------------------------------------------------------------------------------
@@ -226,7 +212,7 @@ def test_templates_of_another_reference_system_are_predicted_where_they_lie():
 
 def test_points_are_brought_to_the_reference_system_that_is_asked_for():
     moved = points().to_crs("EPSG:4326")
-    fitted = fit(LSGPRegressor().set_params(**SETTINGS), moved, "zinc", crs=template().rio.crs)
+    fitted = fit(regressor(), moved, "zinc", crs=template().rio.crs)
     found = predict_grid(fitted, template())
     np.testing.assert_allclose(found["mean"], predict_grid(model(), template())["mean"], atol=1e-4)
 
@@ -238,16 +224,16 @@ def test_cells_in_degrees_are_brought_to_another_system_too():
     }
     rng = np.random.default_rng(0)
     degrees = xr.DataArray(rng.normal(size=(12, 10)), axes, ("lat", "lon"), name="t")
-    fitted = fit(LSGPRegressor().set_params(**SETTINGS), degrees, crs=DUTCH)
+    fitted = fit(regressor(), degrees, crs=DUTCH)
     assert fitted.coordinates is None
     assert fitted.feature_names_in_.tolist() == ["x", "y"]
     found = predict_grid(fitted, bounds=BOUNDS, spacing=100)
     assert found.rio.crs.to_epsg() == 28992
-    assert fit(LSGPRegressor().set_params(**SETTINGS), degrees).coordinates == Sphere("lon", "lat")
+    assert fit(regressor(), degrees).coordinates == Sphere("lon", "lat")
 
 
 def test_reference_systems_and_units_are_saved_with_the_model(tmp_path):
-    fitted = fit(LSGPRegressor().set_params(**SETTINGS), points(), "zinc", units="ppm")
+    fitted = fit(regressor(), points(), "zinc", units="ppm")
     fitted.save(tmp_path / "model.lsgp")
     loaded = LSGPRegressor.load(tmp_path / "model.lsgp")
     assert loaded.ensemble_.georeference == fitted.ensemble_.georeference
@@ -260,7 +246,7 @@ def test_reference_systems_and_units_are_saved_with_the_model(tmp_path):
 
 def test_models_of_plain_tables_are_told_their_reference_system():
     table = pd.DataFrame({"x": points().geometry.x, "y": points().geometry.y})
-    fitted = set_crs(LSGPRegressor().set_params(**SETTINGS).fit(table, points()["zinc"]), DUTCH)
+    fitted = set_crs(regressor().fit(table, points()["zinc"]), DUTCH)
     assert predict_grid(fitted, bounds=BOUNDS, spacing=100).rio.crs.to_epsg() == 28992
 
 
@@ -276,7 +262,7 @@ def fitted_on_the_globe():
         geometry=geopandas.points_from_xy(lon, lat),
         crs="EPSG:4326",
     )
-    return fit(LSGPRegressor().set_params(**SETTINGS), floats, "t"), floats
+    return fit(regressor(), floats, "t"), floats
 
 
 def test_degrees_switch_the_sphere_on_and_distances_are_kilometers():
@@ -307,11 +293,7 @@ def test_projected_templates_of_models_on_the_sphere():
 def test_a_sphere_of_plain_tables_is_known_to_be_degrees():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"lat": rng.uniform(-80, 80, 200), "lon": rng.uniform(-180, 180, 200)})
-    fitted = (
-        LSGPRegressor()
-        .set_params(coordinates=Sphere("lon", "lat"), **SETTINGS)
-        .fit(rows, rows["lat"])
-    )
+    fitted = regressor(coordinates=Sphere("lon", "lat")).fit(rows, rows["lat"])
     found = predict_grid(fitted, bounds=(0, 40, 40, 60), spacing=10)
     assert found.rio.crs.to_epsg() == 4326
     expected = fitted.predict(pd.DataFrame({"lat": [55.0], "lon": [5.0]}))
@@ -336,15 +318,15 @@ def test_rows_without_a_target_or_a_place_are_left_out():
     holes = points().copy()
     holes.loc[3, "zinc"] = np.nan
     holes.loc[7, "geometry"] = shapely.Point()
-    fitted = fit(LSGPRegressor().set_params(**SETTINGS), holes, "zinc")
+    fitted = fit(regressor(), holes, "zinc")
     kept = points().drop(index=[3, 7])
-    expected = fit(LSGPRegressor().set_params(**SETTINGS), kept, "zinc")
+    expected = fit(regressor(), kept, "zinc")
     assert same(predict_grid(fitted, template()), predict_grid(expected, template()))
 
 
 def test_different_values_at_one_place_are_noisy_observations_of_one_function():
     twice = pd.concat([points(), points().assign(zinc=points()["zinc"] + 0.1)])
-    fitted = fit(LSGPRegressor().set_params(**SETTINGS), geopandas.GeoDataFrame(twice), "zinc")
+    fitted = fit(regressor(), geopandas.GeoDataFrame(twice), "zinc")
     both, once = (predict_grid(own, template())["mean"] for own in (fitted, model()))
     difference = (both - once).values
     assert (difference > 0).all()
@@ -353,7 +335,7 @@ def test_different_values_at_one_place_are_noisy_observations_of_one_function():
 
 
 def test_a_failed_fit_leaves_the_estimator_as_it_was():
-    estimator = LSGPRegressor().set_params(**SETTINGS)
+    estimator = regressor()
     with pytest.raises(ValueError, match=r"1 target\. Give one for each of them"):
         fit(estimator, points(), "zinc", units=["a", "b"])
     assert not hasattr(estimator, "ensemble_")
@@ -425,8 +407,7 @@ def test_points_of_polygons_in_degrees_stand_for_equal_areas():
     rng = np.random.default_rng(0)
     lon, lat = rng.uniform(0, 60, 600), rng.uniform(-5, 85, 600)
     table = pd.DataFrame({"lon": lon, "lat": lat})
-    settings = {**SETTINGS, "coordinates": Sphere("lon", "lat")}
-    fitted = LSGPRegressor().set_params(**settings).fit(table, np.sin(np.radians(lat)))
+    fitted = regressor(coordinates=Sphere("lon", "lat")).fit(table, np.sin(np.radians(lat)))
     zone = geopandas.GeoSeries([shapely.box(10, 0, 50, 80)], crs="EPSG:4326")
     found = predict_mean(fitted, zone)
     # Of the sine of the latitude over a zone's area; over its degrees it would be 0.59.
@@ -460,7 +441,7 @@ def cloudy():
 
 def test_gaps_are_filled_and_what_is_known_is_kept():
     whole, holes = cloudy()
-    filled = fill(holes, estimator=LSGPRegressor().set_params(**SETTINGS))
+    filled = fill(holes, estimator=regressor())
     is_known = np.isfinite(holes.values)
     assert np.array_equal(filled["t"].values[is_known], holes.values[is_known])
     np.testing.assert_allclose(filled["t"], whole, atol=0.1)
@@ -478,7 +459,7 @@ def test_time_is_an_input_of_filling_and_stays_a_date():
     cube = holes.drop_vars("spatial_ref").expand_dims(time=days).copy()
     cube[2] = np.nan
     cube[2, ::4, ::4] = 1.0 + cube[1, ::4, ::4]
-    filled = fill(cube.to_dataset(name="t"), "t", estimator=LSGPRegressor().set_params(**SETTINGS))
+    filled = fill(cube.to_dataset(name="t"), "t", estimator=regressor())
     assert filled["time"].equals(cube["time"])
     assert int(filled["t"].isnull().sum()) == 0
     there = filled["t"].values[2] - filled["t"].values[1]

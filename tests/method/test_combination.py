@@ -28,16 +28,9 @@ def assert_same(one, other, rtol=1e-12):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol)
 
 
-# ---- one distribution from several ----
-
-
-def test_one_model_is_itself():
-    (only,) = make_predictions(1)
-    assert combine([only], [1.0]) is only
-
-
 def test_combination_is_by_the_stated_means():
     models, weights = make_predictions(3), [0.7, 0.25, 0.05]
+    assert combine(models[:1], [1.0]) is models[0]
     combined = combine(models, weights)
     pairs = list(zip(weights, models, strict=True))
     mean = sum(w * m.mean for w, m in pairs)
@@ -82,8 +75,6 @@ def test_point_masses_combine_to_their_disagreement():
     assert same.mean.tolist() == [1.0]
     assert same.scale[0] < 1e-100
 
-
-# ---- their weights ----
 
 CRPS = OBJECTIVES["crps"]
 

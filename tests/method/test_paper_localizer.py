@@ -146,9 +146,6 @@ def test_a_metric_that_the_native_core_does_not_know_is_said():
         model.set_params(localizer__metric="ball").fit(X, Y)
 
 
-# -- samples of the prior ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", BANDWIDTHS)
 def test_samples_of_the_prior_have_the_variance_of_the_localized_prior(name):
     """At a point of distance u h it is s² k(u) / h."""

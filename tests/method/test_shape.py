@@ -10,11 +10,9 @@ from small_data import make_data
 from untuned import SHAPE, combined_model
 
 from lsgp import LSGPRegressor
-from lsgp.method.calibration import (
-    calibrate_combination,
-)
+from lsgp.method.calibration import calibrate_combination
+from lsgp.method.combination import HEAVIEST_INVERSE_DOF, Shape
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import HEAVIEST_INVERSE_DOF, Shape
 
 KINDS = ("latent", "observation")
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -38,9 +36,6 @@ def coverage(predicted, observed):
 def shaped_by(found, predicted):
     shaped = found.shape.apply(predicted)
     return PredictiveDistribution(shaped.mean, found.factor * shaped.scale, shaped.dof)
-
-
-# ---- what a shape does ----
 
 
 def test_a_shape_that_does_nothing_changes_nothing():
@@ -98,9 +93,6 @@ def test_without_noise_the_function_is_what_is_observed(model, queries):
     np.testing.assert_allclose(*drawn, rtol=1e-12)
 
 
-# ---- one distribution ----
-
-
 def test_all_that_is_said_of_a_query_belongs_to_one_distribution(model, queries):
     own = model.predict_distribution(queries[:20])
     levels = np.linspace(0.01, 0.99, 9)
@@ -144,9 +136,6 @@ def test_leave_one_out_and_files_know_the_shape(model, queries, tmp_path):
         explained.predicted.scale, model.predict_distribution(queries[:5]).scale, rtol=1e-9
     )
     assert (1.0 / model.loo().predicted.dof > 0.4 * HEAVIEST_INVERSE_DOF).all()
-
-
-# ---- how it is found ----
 
 
 def test_errors_with_other_tails_and_contrast_are_covered_at_every_level():

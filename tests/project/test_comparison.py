@@ -15,14 +15,12 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import comparison_report  # noqa: E402
 import comparison_tables as tables  # noqa: E402
-import isolated  # noqa: E402
 import rerun  # noqa: E402
-import task_tables  # noqa: E402
-from isolated import over_limit, run_isolated  # noqa: E402
-from job_runner import ResultsFile, run_jobs  # noqa: E402
+import run  # noqa: E402
+import runner  # noqa: E402
 from peer_sklearn import fit_knn, fit_random_forest  # noqa: E402
-from peer_task import Task, folds, standardized  # noqa: E402
-from peers import METHODS  # noqa: E402
+from peers import METHODS, Task, folds  # noqa: E402
+from runner import OVER_LIMIT, ResultsFile, run_isolated, run_jobs  # noqa: E402
 from scores import LEVELS, scores  # noqa: E402
 
 pytest.importorskip("resource")
@@ -31,7 +29,7 @@ pytest.importorskip("resource")
 PROGRAM = """
 import os, sys
 sys.path.insert(0, {folder!r})
-from isolated import answer
+from runner import answer
 
 def measure(job):
     if job["method"] == "gpboost":
@@ -92,20 +90,19 @@ def test_failures_are_one_line(program):
 
 
 def test_a_run_over_the_limit_is_ended(program, monkeypatch):
-    monkeypatch.setattr(isolated, "PATIENCE", 100.0)  # where much else runs
+    monkeypatch.setattr(runner, "PATIENCE", 100.0)  # where much else runs
     result = run_isolated(program, {"method": "svgp"}, time_limit=1)
-    assert result == {"failure": over_limit(1)}
+    assert result == {"failure": f"{OVER_LIMIT} 1 s of CPU time"}
 
 
-def test_jobs_that_are_there_are_not_run_again(program, tmp_path):
+def test_jobs_that_are_there_are_not_run_again(tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text('{"method": "knn", "split": 5, "rmse": 0.5}\n{"method": "knn", "sp')
     jobs = [{"method": "knn", "split": split} for split in (5, 6, 7, 8)]
     run_jobs(
-        program,
         jobs,
         ResultsFile(path),
-        time_limit=60,
+        lambda job: {"rmse": float(job["split"])},
         why_not=lambda job: "told not to" if job["split"] == 7 else None,
         is_left_out=lambda job: job["split"] == 8,
         quiet=True,
@@ -114,8 +111,41 @@ def test_jobs_that_are_there_are_not_run_again(program, tmp_path):
     assert found.keys() == {5, 6, 7}
     assert found[5] == {"method": "knn", "split": 5, "rmse": 0.5}
     assert found[6]["rmse"] == 6.0
-    assert found[6]["version"].startswith("scikit-learn ")
+    assert found[6]["commit"]
+    assert found[6]["cpu"]
     assert found[7]["failure"] == "told not to"
+
+
+def test_a_benchmark_is_what_its_axes_span_until_a_method_fails(tmp_path, monkeypatch):
+    measured = []
+
+    def measure(n, d, method, folder):
+        measured.append((n, d, method))
+        if d == 8:
+            raise MemoryError("too many")
+        return {"rmse": float(n), "fit_cpu": 1.0}
+
+    monkeypatch.setitem(
+        run.BENCHMARKS, "scaling", run.BENCHMARKS["scaling"]._replace(measure=measure)
+    )
+    monkeypatch.setattr(run, "run_isolated", _run_in_this_process)
+    path = tmp_path / "scaling.jsonl"
+    for _ in range(2):
+        run.run("scaling", path, chosen={"n": [10, 100], "method": ["knn"]}, quiet=True)
+    assert measured == [(10, 2, "knn"), (10, 8, "knn"), (100, 2, "knn")]
+    file = ResultsFile(path)
+    assert [row["rmse"] for row in file.select(d=2)] == [10.0, 100.0]
+    assert [row["failure"] for row in file.select(d=8)] == [
+        "too many",
+        "not tried: failed with n 10",
+    ]
+
+
+def _run_in_this_process(program, order, time_limit):
+    try:
+        return run.measure_here(order)
+    except MemoryError as error:
+        return {"failure": str(error)}
 
 
 def test_scores_of_a_known_distribution():
@@ -148,7 +178,6 @@ def test_standardized_methods_do_not_depend_on_units():
     scaled = fit_knn(Task(1e3 * X + 5, 1e-3 * y - 7, 0))(1e3 * X[:9] + 5)
     np.testing.assert_allclose(scaled.mean, 1e-3 * plain.mean - 7, rtol=1e-9)
     np.testing.assert_allclose(scaled.scale, 1e-3 * plain.scale, rtol=1e-9)
-    assert standardized(fit_knn) is not fit_knn
 
 
 def test_folds_hold_every_row_out_once_unless_there_are_many():
@@ -159,7 +188,7 @@ def test_folds_hold_every_row_out_once_unless_there_are_many():
 
 def test_first_is_decided_on_the_splits_that_both_have(results_file):
     comparison = tables.Comparison.read(results_file)
-    metric = tables.BY_NAME["crps"]
+    metric = tables.METRICS["crps"]
     assert comparison.mean("yacht", "lsgp", "crps") == 5.0
     assert comparison.first("yacht", metric) == ["lsgp"]
     assert comparison.common_splits("yacht") == {5}
@@ -191,7 +220,9 @@ def test_pictures_are_drawn(tmp_path, results_file):
         for n in (1000, 10_000)
         for m in ("lsgp", "knn")
     ]
-    lines.append({"d": 8, "n": 100_000, "method": "knn", "failure": over_limit(180)})
+    lines.append(
+        {"d": 8, "n": 100_000, "method": "knn", "failure": f"{OVER_LIMIT} 180 s of CPU time"}
+    )
     scaling.write_text("\n".join(map(json.dumps, lines)) + "\n")
     for path in comparison_report.draw(results_file, scaling, tmp_path / "pictures"):
         assert path.stat().st_size > 5000
@@ -219,7 +250,7 @@ def test_methods_on_a_gpu_are_named():
 def test_the_readme_says_what_the_results_show():
     comparison = tables.Comparison.read(comparison_report.COMPARISON)
     readme = comparison_report.README.read_text("utf-8")
-    expected = comparison_report.with_readme_text(readme, task_tables.readme_text(comparison))
+    expected = comparison_report.with_readme_text(readme, tables.readme_text(comparison))
     assert readme == expected, "Run benchmarks/comparison_report.py --readme."
 
 
@@ -233,18 +264,18 @@ def test_a_rerun_replaces_our_rows_and_keeps_those_of_peers(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in old))
     seen = []
 
-    def stops(fresh, folder):
+    def stops(name, fresh, folder):
         ResultsFile(fresh).add({"task": "square", "method": "lsgp", "error": 0.5, "fit_cpu": 60.0})
         raise KeyboardInterrupt
 
-    def goes_on(fresh, folder):
+    def goes_on(name, fresh, folder):
         seen.extend(ResultsFile(fresh).select(method="lsgp"))
         ResultsFile(fresh).add({"task": "noise", "method": "lsgp", "error": 2.0, "fit_cpu": 60.0})
 
     with pytest.raises(KeyboardInterrupt):
-        rerun.rerun("noisy", stops, None, tmp_path)
+        rerun.rerun("noisy", None, tmp_path, stops)
     assert len(ResultsFile(path).results) == 3  # as it was
-    assert rerun.rerun("noisy", goes_on, None, tmp_path) == (
+    assert rerun.rerun("noisy", None, tmp_path, goes_on) == (
         "noisy: 2 rows in 2.0 CPU minutes, 0 failed"
     )
     assert [row["task"] for row in seen] == ["square"]  # what was done before is not done again
@@ -261,7 +292,7 @@ def test_noisy_and_beyond_tables_are_of_their_results():
         {"task": "square", "method": "lightgbm", "error": 0.1, "crps": 1.12, **row},
         {"task": "noise", "method": "gp-5000", "failure": "too hot"},
     ]
-    text = task_tables.noisy_table(noisy_rows)
+    text = tables.noisy_table(noisy_rows)
     assert "| lsgp | **0.0600** | 1.13 | 0.950 | 1.00 | 0.500 |" in text
     assert "| LightGBM | 0.100 | **1.12** |" in text
     assert "| exact GP of 5,000 rows | too hot |" in text
@@ -269,17 +300,9 @@ def test_noisy_and_beyond_tables_are_of_their_results():
         {"task": "argo without an ocean", "method": method, "crps": crps, "coverage": 0.93}
         for method, crps in (("exact", 0.4), ("plain", 0.3), ("queries", 0.2))
     ]
-    text = task_tables.beyond_table(beyond)
+    text = tables.beyond_table(beyond)
     assert "| argo without an ocean | 0.400 | 0.93 | 0.300 | 0.93 | **0.200** | 0.93 |" in text
     assert "no larger than the exact GP's on 1 of 1, in the mean 0.75 of it." in text
     ours = [{"method": "lsgp", "commit": "abc", "cpu": "fast"}]
-    assert task_tables.provenance(ours).startswith("All rows of lsgp are of commit `abc`")
-    assert task_tables.provenance([*ours, {"method": "lsgp"}]) == ""
-
-
-def test_results_hold_their_commit_and_processor(tmp_path, program):
-    file = ResultsFile(tmp_path / "results.jsonl")
-    run_jobs(program, [{"method": "knn", "split": 3}], file, 60.0, lambda job: None, quiet=True)
-    row = file.select(method="knn")[0]
-    assert row["commit"]
-    assert row["cpu"]
+    assert tables.provenance(ours).startswith("All rows of lsgp are of commit `abc`")
+    assert tables.provenance([*ours, {"method": "lsgp"}]) == ""

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from importlib.metadata import files, requires
 from pathlib import Path
 
@@ -23,9 +24,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 RUN = "import sys; from lsgp.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
-def run_python(code, *arguments, **settings):
+def run_python(code, *arguments, options=(), **settings):
     return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, *options, "-c", code, *map(str, arguments)],
         capture_output=True, text=True, check=False, **settings,
     )  # fmt: skip
 
@@ -86,15 +87,9 @@ def plain(tmp_path_factory):
                 except OSError:
                     pytest.skip("this system makes no symbolic links")
 
-    def run(code, *arguments, **settings):
-        # Without the folder site-packages.
-        return subprocess.run(
-            [sys.executable, "-S", "-c", code, *map(str, arguments)],
-            capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(folder)}, **settings,
-        )  # fmt: skip
-
-    return run
+    # -S: without the folder site-packages.
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    return partial(run_python, options=["-S"], env=env)
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "explain", "report"])
@@ -107,21 +102,16 @@ def test_commands_that_read_tables_name_the_remedy(plain, command):
     assert "pip install 'lsgp[cli]'" in NO_POLARS
 
 
-def test_maps_name_the_remedy(plain):
+def test_maps_and_clusters_name_the_remedy(plain):
     result = plain(RUN, "map", "m.lsgp", "--like", "a.tif", "-o", "b.tif")
     assert result.returncode == 2
     assert "pip install 'lsgp[maps]'" in result.stderr
-
-
-def test_the_cluster_room_without_dask_names_its_extra():
-    result = run_python("import sys; sys.modules['dask'] = None; import lsgp.distributed")
+    without_dask = "import sys; sys.modules['dask'] = None;"
+    result = run_python(f"{without_dask} import lsgp.distributed")
     assert result.returncode == 1
     assert "Install them with: pip install 'lsgp[distributed]'" in result.stderr
-
-
-def test_a_cluster_without_dask_names_the_remedy():
-    code = f"import sys; sys.modules['dask'] = None; {RUN}"
-    result = run_python(code, *["fit", "a", "--target", "y", "-o", "m", "--scheduler", "local"])
+    arguments = ["fit", "a", "--target", "y", "-o", "m", "--scheduler", "local"]
+    result = run_python(f"{without_dask} {RUN}", *arguments)
     assert (result.returncode, result.stderr) == (2, f"lsgp fit: {NO_DASK}\n")
 
 

@@ -14,13 +14,7 @@ import pytest
 from data_folder import data_folder
 
 from lsgp import Effort, LSGPRegressor
-from reproduction import (
-    DATASET_LABELS,
-    FULL,
-    Protocol,
-    published,
-    reproduce,
-)
+from reproduction import DATASET_LABELS, FULL, Protocol, published, reproduce
 from reproduction import run as run_module
 from reproduction.__main__ import main
 from reproduction.contents import write_contents
@@ -92,15 +86,11 @@ def test_errors_of_local_models_are_far_below_nearest_neighbors(made):
     assert mse["knn"] > 10.0
 
 
-def test_report_says_what_is_not_there(made):
+def test_report_says_what_is_not_there_and_holds_its_pictures(made):
     text = (made.report.parent / "report.md").read_text(encoding="utf-8")
-    assert "DeepGP: not run" in text
-    assert "does not state its test fraction" in text
-    assert "too few for any test" in text
+    for said in ("DeepGP: not run", "does not state its test fraction", "too few for any test"):
+        assert said in text
     assert "0.63 ± 0.12" in text
-
-
-def test_page_is_one_file_with_its_pictures_inside(made):
     html = made.report.read_text(encoding="utf-8")
     assert html.count("data:image/svg+xml;base64,") == 4
     assert not re.search(r'(src|href)="(?!data:|#)', html)
@@ -110,9 +100,8 @@ def test_a_second_run_does_nothing_new(made, monkeypatch):
     def refuse(*_):
         raise AssertionError("this was done already")
 
-    monkeypatch.setattr(run_module, "load_dataset", refuse)
-    monkeypatch.setattr(run_module, "measure", refuse)
-    monkeypatch.setattr(run_module, "draw_doppler", refuse)
+    for name in ("load_dataset", "measure", "draw_doppler"):
+        monkeypatch.setattr(run_module, name, refuse)
     before = made.results.read_bytes()
     again = reproduce(made.report.parent, protocol=TINY)
     assert again.n_new == 0
@@ -281,11 +270,8 @@ def test_deep_gp_comes_from_a_file_that_has_its_class(tmp_path, monkeypatch):
     path.write_text("")
     with pytest.raises(ValueError, match=r"deep_gp\.py has no class DeepGPRegressor"):
         reproduce(tmp_path, deep_gp=path, **settings)
-
-
-def test_deep_gp_without_torch_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "find_spec", lambda name: None)
-    settings = {"protocol": TINY, "methods": ["deep-gp"], "with_figures": False}
+    tmp_path = tmp_path / "without torch"
     (sentence,) = reproduce(tmp_path, deep_gp="benchmarks/deep_gp.py", **settings).not_run
     assert "PyTorch is not installed" in sentence
 

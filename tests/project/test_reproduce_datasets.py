@@ -15,28 +15,19 @@ from reproduction.datasets import DATASETS, load_dataset, split
 
 
 @pytest.fixture(autouse=True)
-def nothing_configured(monkeypatch):
+def _nothing_configured(monkeypatch):
     """No LSGP_DATA, and no network."""
-    folder = data_folder_or_none()
     monkeypatch.delenv("LSGP_DATA", raising=False)
 
     def offline(**kwargs):
         raise urllib.error.URLError("no network")
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
-    return folder
 
 
-def data_folder_or_none():
-    try:
-        return data_folder()
-    except pytest.skip.Exception:
-        return None
-
-
-@pytest.fixture
-def folder(nothing_configured):
-    return nothing_configured or data_folder()
+@pytest.fixture(scope="module")
+def folder():
+    return data_folder()
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -63,23 +54,14 @@ def test_columns_are_read_in_the_order_of_the_file(folder):
     assert data.y[0] == 0.11
 
 
-def test_folder_may_come_from_the_environment(folder, monkeypatch):
+def test_folder_may_be_given_or_come_from_the_environment(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("LSGP_DATA", str(folder))
     assert load_dataset("yacht").X.shape == (308, 6)
-
-
-def test_given_folder_wins_over_the_environment(folder, monkeypatch, tmp_path):
     (tmp_path / "yacht.csv.gz").write_bytes(b"broken")
     monkeypatch.setenv("LSGP_DATA", str(tmp_path))
     assert load_dataset("yacht", folder).X.shape == (308, 6)
-
-
-def test_file_with_another_checksum_is_refused(tmp_path):
-    path = tmp_path / "yacht.csv.gz"
-    path.write_bytes(b"not the data")
-    with pytest.raises(
-        ValueError, match=r"yacht\.csv\.gz has the SHA-256 checksum .*'yacht' has f638a979292f"
-    ):
+    message = r"yacht\.csv\.gz has the SHA-256 checksum .*'yacht' has f638a979292f"
+    with pytest.raises(ValueError, match=message):
         load_dataset("yacht", tmp_path)
 
 
@@ -99,9 +81,8 @@ def test_failed_fetch_says_where_it_looked_and_what_to_do(tmp_path):
 
 @pytest.mark.parametrize("name", ["satellite", "powerplant"])
 def test_data_without_an_openml_id_say_where_they_come_from(name):
-    with pytest.raises(
-        FileNotFoundError, match=r"no OpenML id is registered for it .*set LSGP_DATA"
-    ):
+    message = r"no OpenML id is registered for it .*set LSGP_DATA"
+    with pytest.raises(FileNotFoundError, match=message):
         load_dataset(name)
 
 
@@ -115,12 +96,8 @@ def test_fetched_categories_become_numbers_again(monkeypatch):
 
     def fetch(**kwargs):
         asked.update(kwargs)
-        return Bunch(
-            data=table,
-            target=np.arange(506),
-            feature_names=names,
-            categories={"x8": ["1", "2", "24"]},
-        )
+        known = {"feature_names": names, "categories": {"x8": ["1", "2", "24"]}}
+        return Bunch(data=table, target=np.arange(506), **known)
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
     data = load_dataset("boston")
@@ -144,8 +121,4 @@ def test_split_is_the_one_of_the_benchmarks(n):
     rows = np.random.default_rng(3).permutation(n)
     np.testing.assert_array_equal(test, rows[: round(0.1 * n)])
     np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(n))
-
-
-def test_split_keeps_to_the_fraction():
-    train, test = split(100, seed=0, fraction=0.25)
-    assert (len(train), len(test)) == (75, 25)
+    assert [len(part) for part in split(100, seed=0, fraction=0.25)] == [75, 25]

@@ -8,9 +8,8 @@ import pytest
 
 import lsgp.distributed.fitting as cluster_fitting
 from lsgp import LSGPClassifier, LSGPRegressor, _core
-from lsgp.search.approximate import CHOSEN_RECALL, ApproximateIndex, approximate, encode
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.approximate import CHOSEN_RECALL, approximate
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 N, D, K = 20_000, 8, 64
@@ -24,6 +23,10 @@ def points_of(kind, n=N, d=D, seed=0):
         return 1e9 + rng.uniform(size=(n, d))
     centers = rng.normal(size=(20, d))
     return centers[rng.integers(20, size=n)] + 0.3 * rng.normal(size=(n, d))
+
+
+def nearest(queries, k=K, exclusions=NO_EXCLUSIONS):
+    return SearchRequest(np.ascontiguousarray(queries), np.ones(D), k, exclusions)
 
 
 def share_found(found, true):
@@ -51,11 +54,9 @@ def test_new_queries_have_the_recall_that_is_reported(kind):
 
 def test_the_reach_is_the_least_that_suffices(uniform):
     X, index, near = uniform
-    true = index.search(SearchRequest(X[:500].copy(), np.ones(D), K))
+    true = index.search(nearest(X[:500]))
     shares = [
-        share_found(
-            replace(near, reach=reach).search(SearchRequest(X[:500].copy(), np.ones(D), K)), true
-        )
+        share_found(replace(near, reach=reach).search(nearest(X[:500])), true)
         for reach in (near.reach - 0.1, near.reach, 1.0)
     ]
     assert shares[0] < CHOSEN_RECALL - 0.005 < shares[1] < shares[2]
@@ -65,14 +66,12 @@ def test_the_reach_is_the_least_that_suffices(uniform):
 def test_neighborhoods_do_not_depend_on_other_queries(uniform):
     X, _, near = uniform
     queries = X[:300] + 0.01
-    together = near.measure(SearchRequest(queries, np.ones(D), K))
+    together = near.measure(nearest(queries))
     order = np.random.default_rng(1).permutation(300)
-    shuffled = near.measure(SearchRequest(queries[order].copy(), np.ones(D), K))
+    shuffled = near.measure(nearest(queries[order]))
     np.testing.assert_array_equal(shuffled.neighbors, together.neighbors[order])
     np.testing.assert_array_equal(shuffled.distances, together.distances[order])
-    alone = np.concatenate(
-        [near.search(SearchRequest(q[None].copy(), np.ones(D), K)) for q in queries[:20]]
-    )
+    alone = np.concatenate([near.search(nearest(q[None])) for q in queries[:20]])
     np.testing.assert_array_equal(alone, together.neighbors[:20])
 
 
@@ -89,8 +88,8 @@ def test_distances_are_those_of_the_exact_search_and_in_order(uniform):
 
 def test_equal_distances_are_ordered_by_row():
     X = np.random.default_rng(0).integers(0, 3, size=(12_000, D)).astype(float)
-    near = encode(build_index(X, np.ones(D)), reach=1.0, recall=1.0)
-    found = near.measure(SearchRequest(X[:50].copy(), np.ones(D), 40))
+    near = build_index(X, np.ones(D)).encoded(reach=1.0, recall=1.0)
+    found = near.measure(nearest(X[:50], 40))
     same = np.diff(found.distances, axis=1) == 0
     assert same.any()
     assert np.all(np.diff(found.neighbors, axis=1)[same] > 0)
@@ -119,7 +118,7 @@ def test_half_codes_lose_hardly_any_neighbor(kind, matter):
         queries = np.concatenate([X[:20], X[20:40] + 0.1 * X.std(), 3.0 * X[40:50]])
         for unit in (lengthscale, np.ones(d)):
             index = build_index(X, unit)
-            near = encode(index, reach=1.0, recall=1.0)
+            near = index.encoded(reach=1.0, recall=1.0)
             true = index.measure(SearchRequest(queries, lengthscale, k))
             found = near.measure(SearchRequest(queries, lengthscale, k))
             # Of equally distant ones, up to rounding, any counts. Tails alone make codes coarse.
@@ -133,7 +132,7 @@ def test_many_inputs_of_few_values_lose_hardly_any_neighbor(n_values, d):
     # Their differences are the same number in each input: rounded alike, they were lost together.
     X = np.random.default_rng(4).integers(0, n_values, size=(12_000, d)).astype(float)
     index = build_index(X, np.ones(d))
-    near = encode(index, reach=1.0, recall=1.0)
+    near = index.encoded(reach=1.0, recall=1.0)
     for k in (16, 256):
         true = index.measure(SearchRequest(X[:10] + 0.05, np.ones(d), k))
         found = near.measure(SearchRequest(X[:10] + 0.05, np.ones(d), k))
@@ -155,8 +154,8 @@ def test_what_is_excluded_is_not_found_and_the_rest_is(uniform, kind):
     X, index, near = uniform
     rows = np.arange(0, N, 100, dtype=np.int32)
     exclusions = exclusions_of(kind, rows, N)
-    found = near.measure(SearchRequest(X[rows].copy(), np.ones(D), K, exclusions))
-    true = index.measure(SearchRequest(X[rows].copy(), np.ones(D), K, exclusions))
+    found = near.measure(nearest(X[rows], K, exclusions))
+    true = index.measure(nearest(X[rows], K, exclusions))
     assert share_found(found.neighbors, true.neighbors) > 0.975
     assert not np.any(found.neighbors == rows[:, None])
     if kind == "radius":
@@ -168,11 +167,11 @@ def test_what_is_excluded_is_not_found_and_the_rest_is(uniform, kind):
 def test_what_too_few_rows_are_left_for_is_searched_exactly():
     X = points_of("uniform", 10_000)
     index = build_index(X, np.ones(D))
-    near = encode(index, reach=0.02, recall=0.5)
+    near = index.encoded(reach=0.02, recall=0.5)
     groups = np.where(np.arange(10_000) < 30, 0, 1).astype(np.int32)
     exclusions = Exclusions(None, None, groups, np.ones(4, np.int32))
-    found = near.measure(SearchRequest(X[:4].copy(), np.ones(D), 64, exclusions))
-    true = index.measure(SearchRequest(X[:4].copy(), np.ones(D), 64, exclusions))
+    found = near.measure(nearest(X[:4], 64, exclusions))
+    true = index.measure(nearest(X[:4], 64, exclusions))
     np.testing.assert_array_equal(found.neighbors, true.neighbors)
     np.testing.assert_array_equal(found.distances, true.distances)
     assert np.all(np.count_nonzero(found.neighbors >= 0, axis=1) == 30)
@@ -182,26 +181,22 @@ def test_what_too_few_rows_are_left_for_is_searched_exactly():
 def test_trees_of_any_size_are_searched_without_gaps(n):
     X = points_of("clusters", n)
     index = build_index(X, np.ones(D))
-    near = encode(index, reach=1.0, recall=1.0)
+    near = index.encoded(reach=1.0, recall=1.0)
     k = min(n, 20)
-    true = index.search(SearchRequest(X[:50].copy(), np.ones(D), k))
-    assert share_found(near.search(SearchRequest(X[:50].copy(), np.ones(D), k)), true) > 0.999
-    np.testing.assert_array_equal(
-        near.search(SearchRequest(X[:1].copy(), np.ones(D), n + 3))[:, n:], -1
-    )
+    true = index.search(nearest(X[:50], k))
+    assert share_found(near.search(nearest(X[:50], k)), true) > 0.999
+    np.testing.assert_array_equal(near.search(nearest(X[:1], n + 3))[:, n:], -1)
 
 
 def test_rows_come_and_go(uniform):
     X, _, near = uniform
     grown = near.add_rows(X[:10] + 1e-6)
-    found = grown.search(SearchRequest(X[:10].copy(), np.ones(D), 2))
+    found = grown.search(nearest(X[:10], 2))
     np.testing.assert_array_equal(found, np.c_[np.arange(10), N + np.arange(10)])
     assert grown.recall == near.recall
-    assert isinstance(grown.compact(), ApproximateIndex)
+    assert grown.compact().codes is not None
     fewer = near.keep_rows(np.arange(N) >= 5)
-    np.testing.assert_array_equal(
-        fewer.search(SearchRequest(X[5:10].copy(), np.ones(D), 1))[:, 0], range(5)
-    )
+    np.testing.assert_array_equal(fewer.search(nearest(X[5:10], 1))[:, 0], range(5))
 
 
 def test_few_inputs_few_rows_and_radii_are_searched_exactly():
@@ -209,7 +204,7 @@ def test_few_inputs_few_rows_and_radii_are_searched_exactly():
         index = build_index(points_of("uniform", n, d), np.ones(d))
         assert approximate(index, np.ones(d), k) is index
     index = build_index(points_of("uniform"), np.ones(D))
-    near = encode(index, 0.1, 0.5)
+    near = index.encoded(0.1, 0.5)
     request = SearchRequest(index.points()[:5].copy(), np.ones(D), None, radius=0.3)
     np.testing.assert_array_equal(near.search(request), index.search(request))
 
@@ -218,8 +213,8 @@ def test_codes_that_are_too_coarse_are_not_used():
     X = points_of("uniform", 10_000)
     X[0] = 1e30  # in 255ths of this, all other points are one
     index = build_index(X, np.ones(D))
-    found = approximate(index, np.ones(D), K).search(SearchRequest(X[1:20].copy(), np.ones(D), K))
-    assert share_found(found, index.search(SearchRequest(X[1:20].copy(), np.ones(D), K))) > 0.98
+    found = approximate(index, np.ones(D), K).search(nearest(X[1:20]))
+    assert share_found(found, index.search(nearest(X[1:20]))) > 0.98
 
 
 def test_of_many_inputs_the_exact_search_is_exact_whichever_matter():
@@ -241,7 +236,7 @@ def test_the_core_refuses_codes_of_another_tree(uniform):
     for name, array in near.codes._asdict().items():
         wrong = near.codes._replace(**{name: array[1:].copy()})
         with pytest.raises(ValueError, match=f"{name} must have shape"):
-            _core.core.encode_tree(index.tree, *wrong)
+            _core.core.encode_tree(index.arrays, *wrong)
         with pytest.raises(ValueError, match=f"{name} must have shape"):
             replace(near, codes=wrong).search(SearchRequest(np.zeros((1, D)), np.ones(D), 1))
     with pytest.raises(ValueError, match=r"reach must be in \(0, 1\]"):
@@ -288,17 +283,9 @@ def test_predictions_with_approximate_neighbors_are_near_the_exact_ones(rows, tm
 
 def test_tuning_and_leave_one_out_take_approximate_neighbors(rows):
     X, y = rows
-    settings = {
-        "kernel": "matern32",
-        "effort__n_models": 1,
-        "effort__n_points": 100,
-        "n_neighbors": 20,
-    }
-    settings |= {
-        "input_transform": "standardize",
-        "hyperparameters__scale": "global",
-        "random_state": 0,
-    }
+    settings = {"kernel": "matern32", "effort__n_models": 1, "effort__n_points": 100}
+    settings |= {"input_transform": "standardize", "hyperparameters__scale": "global"}
+    settings |= {"n_neighbors": 20, "random_state": 0}
     model = LSGPRegressor().set_params(**settings, search="approximate", max_time=2).fit(X, y)
     assert 0.98 < model.recall_ < 1
     assert model.loo(n_points=200, random_state=0).calibration.rmse < 0.1
@@ -306,11 +293,8 @@ def test_tuning_and_leave_one_out_take_approximate_neighbors(rows):
 
 def test_a_classifier_takes_approximate_neighbors(rows):
     X, y = rows
-    model = (
-        LSGPClassifier()
-        .set_params(**SETTINGS, search="approximate")
-        .fit(X[:11_000], y[:11_000] > 0)
-    )
+    model = LSGPClassifier().set_params(**SETTINGS, search="approximate")
+    model.fit(X[:11_000], y[:11_000] > 0)
     assert model.recall_ < 1
     assert np.mean(model.predict(X[11_000:]) == (y[11_000:] > 0)) > 0.9
 

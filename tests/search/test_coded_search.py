@@ -9,35 +9,10 @@ import numpy as np
 import pytest
 from naive_search import draw_exclusions, naive_search, pad
 
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import Exclusions, SearchRequest
 from lsgp.search.index import build_index
 
 N, Q, K = 8000, 100, 48
-
-
-def normal(rng, n, d):
-    return rng.normal(size=(n, d))
-
-
-def lattice(rng, n, d):
-    return rng.integers(0, 3, size=(n, d)).astype(float)
-
-
-def heavy_tails(rng, n, d):
-    return rng.standard_cauchy(size=(n, d)) ** 3
-
-
-def far_from_the_origin(rng, n, d):
-    return 1e9 + rng.uniform(size=(n, d))
-
-
-def tiny(rng, n, d):
-    return 1e-160 * rng.normal(size=(n, d))
-
-
-def huge(rng, n, d):
-    return 1e150 * rng.normal(size=(n, d))
 
 
 def flat(rng, n, d):
@@ -53,6 +28,20 @@ def one_outlier(rng, n, d):
     return X
 
 
+def normal(rng, n, d):
+    return rng.normal(size=(n, d))
+
+
+POINTS = {
+    "normal": normal,
+    "lattice": lambda rng, n, d: rng.integers(0, 3, size=(n, d)).astype(float),
+    "heavy tails": lambda rng, n, d: rng.standard_cauchy(size=(n, d)) ** 3,
+    "far from the origin": lambda rng, n, d: 1e9 + rng.uniform(size=(n, d)),
+    "tiny": lambda rng, n, d: 1e-160 * rng.normal(size=(n, d)),
+    "huge": lambda rng, n, d: 1e150 * rng.normal(size=(n, d)),
+    "flat": flat,
+    "one outlier": one_outlier,
+}
 #: Lengthscales of d inputs.
 METRICS = {
     "all matter": lambda d: np.geomspace(0.5, 1.5, d),
@@ -61,33 +50,24 @@ METRICS = {
 }
 
 
-def search_both(index, queries, lengthscale, k, exclusions=NO_EXCLUSIONS):
-    together = index.measure(SearchRequest(queries, lengthscale, k, exclusions))
-    alone = [
-        index.measure(
-            SearchRequest(
-                queries[i : i + 1], lengthscale, k, exclusions.of_queries(slice(i, i + 1))
-            )
-        )
-        for i in range(len(queries))
-    ]
-    return together, alone
+def assert_same_alone(index, queries, lengthscale):
+    request = SearchRequest(queries, lengthscale, K)
+    together = index.measure(request)
+    for i in range(len(queries)):
+        own = index.measure(request.block(i, i + 1))
+        np.testing.assert_array_equal(together.neighbors[i], own.neighbors[0])
+        np.testing.assert_array_equal(together.squares[i], own.squares[0])
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    "points", [normal, lattice, heavy_tails, far_from_the_origin, tiny, huge, flat, one_outlier]
-)
+@pytest.mark.parametrize("points", POINTS)
 @pytest.mark.usefixtures("instruction_set")
 def test_many_queries_find_what_each_finds_alone(points, metric):
     rng, d = np.random.default_rng(0), 40
-    X, lengthscale = points(rng, N, d), METRICS[metric](d)
-    queries = np.concatenate([X[: Q // 2], points(rng, Q - Q // 2, d)])
+    X, lengthscale = POINTS[points](rng, N, d), METRICS[metric](d)
+    queries = np.concatenate([X[: Q // 2], POINTS[points](rng, Q - Q // 2, d)])
     for unit in (lengthscale, np.ones(d)):
-        together, alone = search_both(build_index(X, unit), queries, lengthscale, K)
-        for i, own in enumerate(alone):
-            np.testing.assert_array_equal(together.neighbors[i], own.neighbors[0])
-            np.testing.assert_array_equal(together.squares[i], own.squares[0])
+        assert_same_alone(build_index(X, unit), queries, lengthscale)
 
 
 @pytest.mark.parametrize("d", [8, 17, 40])
@@ -102,10 +82,10 @@ def test_many_queries_find_the_nearest(d, k):
     np.testing.assert_array_equal(found.squares, pad(expected, k, 1, np.inf))
 
 
-@pytest.mark.parametrize("points", [normal, lattice])
+@pytest.mark.parametrize("points", ["normal", "lattice"])
 def test_what_is_excluded_by_rows_radii_and_groups_is_not_found(points):
     rng, d = np.random.default_rng(2), 24
-    X, lengthscale = points(rng, N, d), METRICS["few matter"](d)
+    X, lengthscale = POINTS[points](rng, N, d), METRICS["few matter"](d)
     queries = X[:60].copy()
     index, drawn = build_index(X, np.ones(d)), draw_exclusions(X, queries)
     # In 24 inputs most points are farther than the radii that are drawn.
@@ -143,7 +123,4 @@ def test_queries_far_outside_find_the_nearest():
     rng, d = np.random.default_rng(4), 12
     X = normal(rng, N, d)
     for distance in (1e3, 1e12, 1e30, 1e140):
-        queries = distance * normal(rng, 40, d)
-        together, alone = search_both(build_index(X, np.ones(d)), queries, np.ones(d), K)
-        for i, own in enumerate(alone):
-            np.testing.assert_array_equal(together.neighbors[i], own.neighbors[0])
+        assert_same_alone(build_index(X, np.ones(d)), distance * normal(rng, 40, d), np.ones(d))

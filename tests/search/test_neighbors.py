@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from naive_search import draw, draw_exclusions, lattice, naive_search, pad, within
 
 from lsgp import _core
-from lsgp.search.contract import SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-from lsgp.search.index import LEAF_SIZE, build_index
-from lsgp.search.radius import MOST_WITHIN, radii_of
-from lsgp.search.suitability import suits
+from lsgp.search.contract import NO_EXCLUSIONS, Exclusions, SearchRequest
+from lsgp.search.index import LEAF_SIZE, build_index, suits
+from lsgp.search.patterns import MOST_WITHIN, radii_of
 
 #: An index in the model's own metric, and one in units that have nothing to do with it.
 each_unit = pytest.mark.parametrize("unit_of", [np.copy, lambda x: 1.7 / x**3])
@@ -63,14 +61,9 @@ def test_exclusions_of_blocks_are_those_of_all_queries():
     X, lengthscale, queries = draw(700, 2, q=40)
     index, exclusions = build_index(X, lengthscale), draw_exclusions(X, queries)
     for e in (exclusions, exclusions._replace(rows=None, radius=None), NO_EXCLUSIONS):
-        whole = index.search(SearchRequest(queries, lengthscale, 9, e))
-        parts = [
-            index.search(
-                SearchRequest(queries[i : i + 7], lengthscale, 9, e.of_queries(slice(i, i + 7)))
-            )
-            for i in range(0, len(queries), 7)
-        ]
-        np.testing.assert_array_equal(np.concatenate(parts), whole)
+        request = SearchRequest(queries, lengthscale, 9, e)
+        parts = [index.search(request.block(i, i + 7)) for i in range(0, len(queries), 7)]
+        np.testing.assert_array_equal(np.concatenate(parts), index.search(request))
 
 
 @pytest.mark.parametrize("n", [1, 5, 1000])
@@ -99,10 +92,8 @@ def test_within_the_longest_radius_no_query_has_too_many():
 
 def test_within_includes_points_at_the_radius_itself():
     X = lattice(2, 21)
-    index = build_index(X, np.ones(2))
-    found = index.search(within(X[[220]], np.ones(2), 5.0, 200))
-    gaps = ((X - X[220]) ** 2).sum(1)
-    assert set(found[0]) == set(np.flatnonzero(gaps <= 25))
+    found = build_index(X, np.ones(2)).search(within(X[[220]], np.ones(2), 5.0, 200))
+    assert set(found[0]) == set(np.flatnonzero(((X - X[220]) ** 2).sum(1) <= 25))
 
 
 @pytest.mark.usefixtures("instruction_set")
@@ -148,15 +139,13 @@ def test_nearest_without_itself_is_leave_one_out():
 def test_neighborhoods_do_not_depend_on_block_order_or_threads(d, unit_of):
     X, lengthscale, queries = draw(20_000, d, q=600)
     index = build_index(X, unit_of(lengthscale))
-    whole = index.measure(SearchRequest(queries, lengthscale, 20))
-    near = index.search(within(queries, lengthscale, 0.5, 20_000))
+    request = SearchRequest(queries, lengthscale, 20)
+    whole, near = index.measure(request), index.search(within(queries, lengthscale, 0.5, 20_000))
     with ThreadPoolExecutor(4) as pool:
-        blocks = [queries[i : i + 37] for i in range(0, len(queries), 37)]
-        parts = list(
-            pool.map(lambda block: index.measure(SearchRequest(block, lengthscale, 20)), blocks)
-        )
-    np.testing.assert_array_equal(np.concatenate([p.neighbors for p in parts]), whole.neighbors)
-    np.testing.assert_array_equal(np.concatenate([p.distances for p in parts]), whole.distances)
+        blocks = [request.block(i, i + 37) for i in range(0, len(queries), 37)]
+        parts = list(pool.map(index.measure, blocks))
+    for k, expected in enumerate(whole):
+        np.testing.assert_array_equal(np.concatenate([part[k] for part in parts]), expected)
     shuffled = np.random.default_rng(1).permutation(len(queries))
     again = index.search(SearchRequest(queries[shuffled], lengthscale, 20))
     np.testing.assert_array_equal(again, whole.neighbors[shuffled])
@@ -215,18 +204,14 @@ def test_nearest_and_within_are_those_of_the_naive_search_on_coarse_data(data):
     np.testing.assert_array_equal(result, pad(reached, width))
 
 
-def test_index_says_that_it_is_exact():
-    index = build_index(*draw(100, 3)[:2])
+def test_index_says_that_it_is_exact_and_works_from_read_only_arrays():
+    X, lengthscale, queries = draw(100, 3)
+    index = build_index(X, lengthscale)
     assert index.recall == 1.0
     assert index.describe() == (
         "exact search (recall 1.0) among 100 points of 3 inputs, bounding-box tree with 2 leaves"
     )
-
-
-def test_index_works_from_read_only_arrays():
-    X, lengthscale, queries = draw(300, 2)
-    index = build_index(X, lengthscale)
-    for array in (index.leaves, index.order, index.boxes, index.unit):
+    for array in (*index.arrays, index.unit):
         array.flags.writeable = False
     expected = pad(naive_search(X, lengthscale, queries, 5), 5)
     np.testing.assert_array_equal(index.search(SearchRequest(queries, lengthscale, 5)), expected)
@@ -246,65 +231,51 @@ def test_too_many_within_is_one_error_with_the_remedy():
     assert index.search(within(queries, lengthscale, 0.25, 400)).shape == (3, 400)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"queries": np.zeros((4, 2), np.float32)}, TypeError, "queries must be a C-contiguous"),
-        ({"queries": np.zeros((2, 4)).T}, TypeError, "queries must be a C-contiguous"),
-        ({"queries": [[0.0, 0.0]]}, TypeError, "queries must be a C-contiguous"),
-        ({"queries": np.zeros((4, 3))}, ValueError, "queries has shape (4, 3), expected (any, 2)"),
-        ({"queries": np.zeros(2)}, ValueError, "queries has shape (2,), expected (any, 2)"),
-        ({"queries": np.full((4, 2), np.nan)}, ValueError, "not finite"),
-        ({"n_neighbors": 0}, ValueError, "n_neighbors=0 is not positive"),
-        ({"lengthscale": [1.0, 1.0]}, TypeError, "lengthscale must be a C-contiguous"),
-        ({"lengthscale": np.ones(3)}, ValueError, "lengthscale has shape (3,), expected (2,)"),
-        ({"lengthscale": np.array([1.0, 0.0])}, ValueError, "is not positive and finite"),
-        ({"lengthscale": np.array([1.0, np.nan])}, ValueError, "is not positive and finite"),
-        ({"lengthscale": np.array([1.0, 5e-324])}, ValueError, "is too far from unit=[1. 1.]"),
-    ],
-)
-def test_wrong_arguments_are_refused(change, error, message):
-    arguments = {"queries": np.zeros((4, 2)), "lengthscale": np.ones(2), "n_neighbors": 2} | change
-    with pytest.raises(error, match=re.escape(message)):
-        build_index(np.zeros((9, 2)), np.ones(2)).search(SearchRequest(**arguments))
+ROWS = np.zeros(4, np.int32)
+WRONG = [
+    ({"queries": np.zeros((4, 2), np.float32)}, "queries must be a C-contiguous"),
+    ({"queries": np.zeros((2, 4)).T}, "queries must be a C-contiguous"),
+    ({"queries": [[0.0, 0.0]]}, "queries must be a C-contiguous"),
+    ({"queries": np.zeros((4, 3))}, "queries has shape (4, 3), expected (any, 2)"),
+    ({"queries": np.zeros(2)}, "queries has shape (2,), expected (any, 2)"),
+    ({"queries": np.full((4, 2), np.nan)}, "not finite"),
+    ({"n_neighbors": 0}, "n_neighbors=0 is not positive"),
+    ({"lengthscale": [1.0, 1.0]}, "lengthscale must be a C-contiguous"),
+    ({"lengthscale": np.ones(3)}, "lengthscale has shape (3,), expected (2,)"),
+    ({"lengthscale": np.array([1.0, 0.0])}, "is not positive and finite"),
+    ({"lengthscale": np.array([1.0, np.nan])}, "is not positive and finite"),
+    ({"lengthscale": np.array([1.0, 5e-324])}, "is too far from unit=[1. 1.]"),
+    ({"exclusions": Exclusions(rows=np.zeros(4))}, "rows must be a C-contiguous"),
+    ({"exclusions": Exclusions(rows=ROWS[:3])}, "rows has shape (3,), expected (4,)"),
+    ({"exclusions": Exclusions(radius=-np.ones(4))}, "radius of an exclusion is negative"),
+    ({"exclusions": Exclusions(groups=np.zeros(9, np.int32))}, "Give both, or none"),
+    ({"exclusions": Exclusions(None, None, ROWS, ROWS)}, "groups has shape (4,), expected (9,)"),
+]
 
 
-@pytest.mark.parametrize(
-    ("exclusions", "error", "message"),
-    [
-        (Exclusions(rows=np.zeros(4)), TypeError, "rows must be a C-contiguous"),
-        (Exclusions(rows=np.zeros(3, np.int32)), ValueError, "rows has shape (3,), expected (4,)"),
-        (Exclusions(radius=-np.ones(4)), ValueError, "radius of an exclusion is negative"),
-        (Exclusions(groups=np.zeros(9, np.int32)), ValueError, "Give both, or none"),
-        (
-            Exclusions(groups=np.zeros(8, np.int32), query_groups=np.zeros(4, np.int32)),
-            ValueError,
-            "groups has shape (8,), expected (9,)",
-        ),
-    ],
-)
-def test_exclusions_that_do_not_fit_are_refused(exclusions, error, message):
+def test_wrong_arguments_are_refused():
     index = build_index(np.zeros((9, 2)), np.ones(2))
-    with pytest.raises(error, match=re.escape(message)):
-        index.search(SearchRequest(np.zeros((4, 2)), np.ones(2), 2, exclusions))
+    for change, message in WRONG:
+        given = {"queries": np.zeros((4, 2)), "lengthscale": np.ones(2), "n_neighbors": 2} | change
+        error = TypeError if "C-contiguous" in message else ValueError
+        with pytest.raises(error, match=re.escape(message)):
+            index.search(SearchRequest(**given))
 
 
-@pytest.mark.parametrize(
-    ("X", "unit", "error"),
-    [
-        (np.zeros((3, 2), np.float32), np.ones(2), TypeError),
-        (np.zeros((0, 2)), np.ones(2), ValueError),
-        (np.zeros((3, 0)), np.ones(0), ValueError),
-        (np.zeros((3, 2)), np.ones(3), ValueError),
-        (np.zeros((3, 2)), np.array([1.0, 0.0]), ValueError),
-        (np.array([[0.0], [np.nan]]), np.ones(1), ValueError),
-        (np.array([[0.0], [-np.inf]]), np.ones(1), ValueError),
-        (np.array([[1e300]]), np.array([1e-300]), ValueError),
-    ],
-)
-def test_data_that_cannot_be_searched_is_refused(X, unit, error):
-    with pytest.raises(error):
-        build_index(X, unit)
+def test_data_that_cannot_be_searched_is_refused():
+    with pytest.raises(TypeError):
+        build_index(np.zeros((3, 2), np.float32), np.ones(2))
+    for X, unit in (
+        (np.zeros((0, 2)), np.ones(2)),
+        (np.zeros((3, 0)), np.ones(0)),
+        (np.zeros((3, 2)), np.ones(3)),
+        (np.zeros((3, 2)), np.array([1.0, 0.0])),
+        (np.array([[0.0], [np.nan]]), np.ones(1)),
+        (np.array([[0.0], [-np.inf]]), np.ones(1)),
+        (np.array([[1e300]]), np.array([1e-300])),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            build_index(X, unit)
 
 
 @pytest.mark.usefixtures("instruction_set")
@@ -319,7 +290,7 @@ def test_native_functions_refuse_arrays_that_do_not_fit():
         (_core.core.find_nearest, (), outputs),
         (_core.core.find_within, (1.0, 9), (np.empty(q, np.int64),)),
     ):
-        arrays = [*index.tree, queries, np.ones(2), *excluded, *written]
+        arrays = [*index.arrays, queries, np.ones(2), *excluded, *written]
 
         def ask(given, function=function, limits=limits):
             function(tuple(given[:3]), *given[3:5], *limits, tuple(given[5:10]), *given[10:])

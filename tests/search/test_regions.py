@@ -11,7 +11,7 @@ from lsgp import Effort, LSGPRegressor
 from lsgp.method.contract import LocalProblem
 from lsgp.search.index import build_index
 from lsgp.search.regions import hold_out_regions, locate_queries
-from lsgp.solvers.exact_fit import make_exact
+from lsgp.solvers.evidence import make_exact
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import outcome, search
 from lsgp.tuning.exact import leave_out
@@ -115,8 +115,8 @@ def test_regions_with_all_rows_of_their_groups_leave_others_to_predict_them_from
 def test_groups_of_many_rows_may_be_fitted_for_queries_beyond_them():
     X = points(150, 3)
     settings = {"n_neighbors": 20, "kernel": "matern32", "effort__n_points": 30}
-    model = regressor(**settings)
-    model.fit(X, X.sum(axis=1), groups=np.arange(150) // 10, queries=points(100, 3, seed=1) + 0.5)
+    beyond, groups = points(100, 3, seed=1) + 0.5, np.arange(150) // 10
+    model = regressor(**settings).fit(X, X.sum(axis=1), groups=groups, queries=beyond)
     assert np.isfinite(model.predict(X + 0.5)).all()
 
 
@@ -173,25 +173,20 @@ def test_knowing_the_queries_does_no_harm_where_nothing_reaches_them():
     # A rule that lengthscales are as long as the gap is wide would carry lines far outward.
     X, y, beyond = rough_field()
     settings = {"n_neighbors": 40, "kernel": "matern12", "effort__n_points": 80}
-    fits = [
-        regressor(**settings).fit(X[~beyond], y[~beyond], queries=queries)
-        for queries in (None, X[beyond])
-    ]
-    plain, informed = (model.calibration(X[beyond], y[beyond]) for model in fits)
+    plain = regressor(**settings).fit(X[~beyond], y[~beyond])
+    informed = fit_beyond(X, y, beyond, **settings)
+    plain, informed = (model.calibration(X[beyond], y[beyond]) for model in (plain, informed))
     assert informed.crps < 1.05 * plain.crps
     assert informed.coverage_at(0.95) > 0.84
 
 
-def test_fits_for_queries_beyond_do_not_depend_on_threads():
+def test_fits_for_queries_beyond_do_not_depend_on_threads_and_are_saved(tmp_path):
     X, y, beyond = rough_field(1)
     settings = {"n_neighbors": 30, "effort__n_points": 40}
-    means = [
-        regressor(n_jobs=n_jobs, **settings)
-        .fit(X[~beyond], y[~beyond], queries=X[beyond])
-        .predict(X[beyond])
-        for n_jobs in (1, 3)
-    ]
-    assert np.array_equal(*means)
+    fits = [fit_beyond(X, y, beyond, n_jobs=n_jobs, **settings) for n_jobs in (1, 3)]
+    fits[0].save(tmp_path / "model.lsgp")
+    for other in (fits[1], LSGPRegressor.load(tmp_path / "model.lsgp")):
+        assert_same_predictions(fits[0], other, X[beyond])
 
 
 def test_regions_with_common_rows_say_less_than_others():
@@ -287,10 +282,3 @@ def test_copies_of_one_row_and_queries_at_it_do_no_harm():
     y = X[:, 0] + 0.1 * np.random.default_rng(0).normal(size=160)
     model = regressor().fit(X, y, queries=X + np.array([0.5, 0.0]))
     assert np.isfinite(model.predict(X + np.array([0.5, 0.0]), return_std=True)).all()
-
-
-def test_a_fit_for_queries_beyond_the_rows_is_saved(tmp_path):
-    X, y, beyond = rough_field()
-    model = fit_beyond(X, y, beyond, effort__n_points=20, n_neighbors=20)
-    model.save(tmp_path / "model.lsgp")
-    assert_same_predictions(model, LSGPRegressor.load(tmp_path / "model.lsgp"), X[beyond])

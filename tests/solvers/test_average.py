@@ -9,34 +9,33 @@ from scipy.stats import multivariate_t
 from sklearn.gaussian_process.kernels import RBF
 from untuned import made
 
-from lsgp import Effort, LSGPRegressor
+from lsgp import LSGPRegressor
 from lsgp.compute.clock import Clock
 from lsgp.method.contract import LocalModel
+from lsgp.report import write_report
 from lsgp.solvers.evidence import FLAT
 from lsgp.solvers.posterior import (
+    LENGTHSCALE,
     N_MEMBERS,
-    PRIOR,
     SCALE_DOF,
     Choices,
     Posterior,
     sample_posterior,
 )
-from lsgp.storage.models import read_model, write_model
+from lsgp.storage.estimator import read_model, write_model
 from lsgp.storage.records import ArrayStore, Reader
 from lsgp.storage.rules import InvalidRecord
 from lsgp.tuning.average import MOST_ROWS
 
+
+def friedman(X):
+    curved = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20.0 * (X[:, 2] - 0.5) ** 2
+    return curved + 10.0 * X[:, 3] + 5.0 * X[:, 4]
+
+
 FUNCTIONS = {
     "sin": (1, lambda X: np.sin(2.0 * np.pi * X[:, 0])),
-    "friedman": (
-        5,
-        lambda X: (
-            10.0 * np.sin(np.pi * X[:, 0] * X[:, 1])
-            + 20.0 * (X[:, 2] - 0.5) ** 2
-            + 10.0 * X[:, 3]
-            + 5.0 * X[:, 4]
-        ),
-    ),
+    "friedman": (5, friedman),
     "linear": (3, lambda X: X @ [1.0, -2.0, 0.5]),
 }
 
@@ -71,49 +70,34 @@ def test_intervals_of_very_few_rows_cover(n):
     assert min(lowest) > -30.0
 
 
-def share_of_average(model):
-    return sum(fitted.weight for fitted in model.ensemble_.integrated)
-
-
 def test_members_are_alike_and_have_most_of_the_weight_of_very_few_rows(fitted):
     members = fitted.ensemble_.integrated
     assert len(members) == N_MEMBERS
     assert len({member.weight for member in members}) == 1
-    assert share_of_average(fitted) > 0.5
+    assert sum(member.weight for member in members) > 0.5
     assert sum(model.weight for model in fitted.fitted_) == pytest.approx(1.0)
     assert fitted.tuning_.is_complete
-
-
-def test_calibration_of_very_few_rows_changes_next_to_nothing(fitted):
+    # Calibration of very few rows changes next to nothing.
     assert fitted.scale_factor_ == pytest.approx(1.0, abs=0.01)
 
 
-def test_many_rows_have_no_average():
-    X, y, _, _ = draw("sin", MOST_ROWS + 1, 0)
-    model = LSGPRegressor(random_state=0, kernel="rbf", effort=Effort(n_points=20)).fit(X, y)
-    assert model.ensemble_.integrated == ()
-
-
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "n"),
     [
-        {"effort__n_models": 1},
-        {"n_neighbors": 5},
-        {"hyperparameters__scale": "local"},
-        {"localizer": "epanechnikov"},
-        {"memory_budget": "3MB"},
+        ({"effort__n_models": 1}, 12),
+        ({"n_neighbors": 5}, 12),
+        ({"hyperparameters__scale": "local"}, 12),
+        ({"localizer": "epanechnikov"}, 12),
+        ({"memory_budget": "3MB", "effort__n_points": 10, "kernel": "rbf"}, 150),
         # Its ratio to the signal is not known, over which there is a closed form.
-        {"hyperparameters__noise_variance": 0.03},
+        ({"hyperparameters__noise_variance": 0.03}, 12),
+        ({"effort__n_points": 20, "kernel": "rbf"}, MOST_ROWS + 1),
     ],
-    ids=lambda settings: next(iter(settings)),
+    ids=str,
 )
-def test_where_exact_gps_are_not_admitted_nothing_is_integrated(settings):
-    X, y, _, _ = draw("sin", 12, 0)
-    if "memory_budget" in settings:
-        X, y, _, _ = draw("sin", 150, 0)
-        settings = settings | {"effort__n_points": 10, "kernel": "rbf"}
-    model = made(random_state=0, **settings).fit(X, y)
-    assert model.ensemble_.integrated == ()
+def test_where_averages_are_not_admitted_nothing_is_integrated(settings, n):
+    X, y, _, _ = draw("sin", n, 0)
+    assert made(random_state=0, **settings).fit(X, y).ensemble_.integrated == ()
 
 
 @pytest.mark.parametrize(
@@ -174,9 +158,6 @@ def test_a_constant_target_is_not_integrated():
     model = LSGPRegressor(random_state=0).fit(X, np.full(12, 7.0))
     assert model.ensemble_.integrated == ()
     np.testing.assert_allclose(model.predict(X), 7.0)
-
-
-# ---- the posterior ----
 
 
 def make_posterior(given=frozenset(), n=9, t=1, **values):
@@ -244,29 +225,19 @@ def test_the_prior_is_in_units_of_the_inputs():
     unit = 2.0**20
     raw = LSGPRegressor(random_state=0, input_transform=None).fit(unit * X, y)
     scale = raw.fitted_[0].model.lengthscale
-    center = PRIOR.lengthscale * math.sqrt(5) * unit * X.std(axis=0)
+    center = LENGTHSCALE * math.sqrt(5) * unit * X.std(axis=0)
     assert (np.abs(np.log(scale / center)) < 6.0).all()
     found = raw.predict(unit * queries, return_std=True)
     assert np.corrcoef(plain[0], found[0])[0, 1] > 0.9
 
 
-# ---- what is shown and kept ----
-
-
-def test_members_are_one_line_in_descriptions(fitted):
-    text = fitted.describe()
-    assert text.count("16 exact GPs, integrated over hyperparameters") == 1
-    assert len(text.partition("mportance: R²")[0].splitlines()) < 8
-    html = fitted._repr_html_()
-    assert html.count("16 exact GPs, integrated over hyperparameters") == 1
-
-
-def test_members_are_one_row_in_the_report(fitted, tmp_path):
-    from lsgp.report import write_report
-
+def test_members_are_one_line_in_descriptions_and_in_the_report(fitted, tmp_path):
     write_report(fitted, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count("16 exact GPs, integrated over hyperparameters") == 1
+    text = fitted.describe()
+    for said in (text, fitted._repr_html_(), page):
+        assert said.count("16 exact GPs, integrated over hyperparameters") == 1
+    assert len(text.partition("mportance: R²")[0].splitlines()) < 8
 
 
 def test_members_survive_a_file(fitted, tmp_path):
@@ -274,12 +245,8 @@ def test_members_survive_a_file(fitted, tmp_path):
     fitted.save(path)
     loaded = LSGPRegressor.load(path)
     X, _, queries, _ = draw("friedman", 12, 0)
-    for one, other in zip(
-        fitted.predict(queries, return_std=True),
-        loaded.predict(queries, return_std=True),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
+    expected = fitted.predict(queries, return_std=True)
+    np.testing.assert_array_equal(loaded.predict(queries, return_std=True), expected)
     assert loaded.describe() == fitted.describe()
     assert len(loaded.ensemble_.integrated) == N_MEMBERS
     assert sum(c.is_integrated for c in loaded.tuning_.candidates) == N_MEMBERS

@@ -13,22 +13,19 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 from untuned import made
 
-from lsgp import Effort, Hyperparameters, LSGPRegressor, Sphere, _core
+from lsgp import Effort, LSGPRegressor, Sphere, _core
 from lsgp.backends.contract import Resources
-from lsgp.backends.grow import Bins, Grown, Growth, Watched, grow
+from lsgp.backends.grow import Bins, Growth, Watched, grow
 from lsgp.ensemble.predict import leave_one_out
-from lsgp.method.combination import blend_location
+from lsgp.method.combination import UNCHANGED_SHAPE, blend_location
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import UNCHANGED_SHAPE
-from lsgp.solvers.boosted import UNSEEN, BoostedTrees
-from lsgp.solvers.grow_folds import grow_folds
+from lsgp.solvers.boosted import UNSEEN, grow_folds
 from lsgp.storage.model_file import ModelFileError
 from lsgp.tuning.data import Problem
-from lsgp.tuning.hold_out import leave_one_out as hold_out_of
 from lsgp.tuning.trees import Trees
 
 
-def steps(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def steps(n, seed=0):
     """Jumps along each of four inputs, which no smooth kernel follows."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 4))
@@ -36,7 +33,7 @@ def steps(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, y + 0.1 * rng.standard_normal(n)
 
 
-def fit(X: np.ndarray, y: np.ndarray, **settings: object) -> LSGPRegressor:
+def fit(X, y, **settings):
     # No other transforms, and no exact GPs: they take the time of a fit.
     few = {"effort__n_points": 60, "effort__n_models": 3, "random_state": 0}
     few |= {"input_transform": "standardize", "hyperparameters__scale": "local"} | settings
@@ -44,20 +41,17 @@ def fit(X: np.ndarray, y: np.ndarray, **settings: object) -> LSGPRegressor:
 
 
 @pytest.fixture(scope="module")
-def stepped() -> LSGPRegressor:
+def stepped():
     return fit(*steps(300))
 
 
 @pytest.fixture(scope="module")
-def two_targets() -> LSGPRegressor:
+def two_targets():
     """Trees beside a model whose scale depends on the query, of targets of other sizes."""
     X, y = steps(150)
     y = np.column_stack([y, 5.0 * X[:, 0] ** 2])
-    model = LSGPRegressor(
-        objective=None,
-        hyperparameters=Hyperparameters(scale="local", lengthscale=0.5),
-        n_neighbors=20,
-    )
+    scale = {"hyperparameters__scale": "local", "hyperparameters__lengthscale": 0.5}
+    model = made(objective=None, n_neighbors=20, **scale)
     ensemble = model.fit(X, y).ensemble_
     scaled = ensemble.target_scaler.transform(y)
     trees = replace(grown_folds(X, scaled), share=0.3)
@@ -65,23 +59,20 @@ def two_targets() -> LSGPRegressor:
     return model
 
 
-def grown_folds(X: np.ndarray, y: np.ndarray, folds: np.ndarray | None = None) -> BoostedTrees:
+def grown_folds(X, y, folds=None):
     """Trees of all folds of rows, as a fit grows them."""
     if folds is None:
         folds = np.arange(len(X)) % 5
     return grow_folds(X, y, None, folds, 60, no_check)
 
 
-def no_check() -> None:
+def no_check():
     """Nobody stops these trees."""
 
 
-def grown(
-    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, **settings: float
-) -> Grown:
-    growth = Growth(
-        **({"n_trees": 40, "n_leaves": 9, "n_rows_of_leaf": 4} | settings), learning_rate=0.2
-    )
+def grown(X, y, weight=None, **settings):
+    usual = {"n_trees": 40, "n_leaves": 9, "n_rows_of_leaf": 4, "learning_rate": 0.2}
+    growth = Growth(**(usual | settings))
     bins = Bins.of(X, growth.n_leaves)
     numbers = bins.number(X)
     return grow(growth, bins, numbers, y, weight, Watched(numbers, y), no_check)
@@ -133,7 +124,7 @@ class TestGrowth:
         bins = Bins.of(X, 4)
         numbers, asked = bins.number(X), []
 
-        def check() -> None:
+        def check():
             asked.append(True)
             if len(asked) == 3:
                 raise KeyboardInterrupt
@@ -223,14 +214,6 @@ class TestTrees:
         ]
         assert abs(apart[0] - apart[1]) > 1.0
 
-    def test_groups_are_held_out_together_and_rows_of_none_alone(self):
-        groups = np.repeat(np.arange(20, dtype=np.int32), 10)
-        groups[150:] = -1
-        rows = np.arange(200, dtype=np.int32)
-        folds = hold_out_of(rows, rows, groups).folds(200, 5)
-        assert all(len(set(folds[groups == g])) == 1 for g in range(15))
-        assert len(set(folds[groups == -1])) == 5
-
     def test_paths_that_leave_the_arrays_are_refused(self, stepped):
         nodes = stepped.ensemble_.boosted.nodes
         inner = int(np.flatnonzero(nodes.feature >= 0)[0])
@@ -275,7 +258,7 @@ class TestChoice:
     ):
         asked = []
 
-        def tune(data, budget, starts, queries, *rest: object, **settings: object) -> None:
+        def tune(data, budget, *rest, **settings):
             hold_out = data.hold_out(budget.n_compared)
             asked.append(bool(Trees().starts(Problem(data, hold_out, budget))))
             raise InterruptedError
@@ -295,19 +278,12 @@ class TestPredictions:
         np.testing.assert_allclose(leaning.scale[:, 0], [1.0, 2.0])
         np.testing.assert_array_equal(leaning.dof, own.dof)
 
-    def test_mean_alone_is_that_of_the_distribution(self, stepped):
-        X = steps(40, seed=2)[0]
-        np.testing.assert_allclose(stepped.predict(X), stepped.predict_distribution(X).mean)
-
     def test_no_bit_depends_on_order_or_threads(self, stepped):
         X = steps(61, seed=2)[0]
         found = stepped.predict(X)
+        np.testing.assert_allclose(found, stepped.predict_distribution(X).mean)
         np.testing.assert_array_equal(stepped.predict(X[::-1])[::-1], found)
         np.testing.assert_array_equal(np.array([stepped.predict(x[None])[0] for x in X]), found)
-
-    def test_gradients_are_those_of_differences(self, stepped):
-        X = steps(12, seed=3)[0]
-        assert_gradients_are_differences(stepped, X, rtol=2e-3, atol=2e-4)
 
     def test_explanations_add_up(self, stepped):
         X = steps(9, seed=4)[0]
@@ -372,9 +348,10 @@ class TestPredictions:
         for mean in (latent.mean, two_targets.predict(X), total):
             np.testing.assert_allclose(mean, observed.mean, rtol=1e-10)
 
-    @pytest.mark.parametrize("kind", ["observation", "latent"])
-    def test_gradients_of_several_targets_are_those_of_differences(self, two_targets, kind):
-        assert_gradients_are_differences(two_targets, steps(6, seed=9)[0], kind=kind)
+    def test_gradients_are_those_of_differences(self, stepped, two_targets):
+        assert_gradients_are_differences(stepped, steps(12, seed=3)[0], rtol=2e-3, atol=2e-4)
+        for kind in ("observation", "latent"):
+            assert_gradients_are_differences(two_targets, steps(6, seed=9)[0], kind=kind)
 
 
 def test_each_row_has_the_fit_without_its_fold_and_no_other(stepped):
@@ -392,14 +369,10 @@ def test_where_trees_cannot_learn_there_are_none_and_nothing_warns(kind):
     X, y = steps(120)
     groups = np.zeros(120, dtype=int) if kind == "one group" else None
     y = np.full(120, 3.0) if kind == "constant targets" else y
-    model = LSGPRegressor(
-        effort=Effort(n_points=40, n_models=2),
-        hyperparameters=Hyperparameters(scale="local"),
-        random_state=0,
-    )
+    few = {"effort__n_points": 40, "effort__n_models": 2, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model.fit(X, y, groups=groups)
+        model = made(hyperparameters__scale="local", **few).fit(X, y, groups=groups)
     assert model.ensemble_.boosted is None
 
 

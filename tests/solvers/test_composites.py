@@ -12,17 +12,13 @@ from lsgp.backends import cpu, reference
 from lsgp.backends.contract import Systems
 from lsgp.backends.dense_host import HOST
 from lsgp.method.contract import STATUS_OK, LocalModel, LocalProblem
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS, Stationary
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, SumKernel
 from lsgp.method.parameters import Parameters
 from lsgp.method.spectral import draw_waves
-from lsgp.method.sum_kernel import SumKernel
 from lsgp.search.index import build_index
 from lsgp.solvers.choose import change_rows, choose_solver
-from lsgp.solvers.evidence import negative_log_evidence
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_fit import NOT_TUNED, negative_log_prior
-from lsgp.solvers.exact_gradient import differentiate
-from lsgp.solvers.exact_query import query_system
+from lsgp.solvers.evidence import NOT_TUNED, negative_log_evidence, negative_log_prior
+from lsgp.solvers.exact import ExactSolver, differentiate, query_system
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.storage.records import ArrayStore, Reader, write_record
 
@@ -198,9 +194,7 @@ def test_nothing_is_read_that_was_not_written(kernel, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "groups"),
-    [(sum_of(), None), GROUPED],
-    ids=["sum", "inputs of one lengthscale"],
+    ("kernel", "groups"), [(sum_of(), None), GROUPED], ids=["sum", "inputs of one lengthscale"]
 )
 def test_gradients_of_the_prior_are_differences_of_it(kernel, groups):
     problem, _ = problem_of(kernel, lengthscale=np.array([0.7, 0.7, 1.9]))
@@ -210,13 +204,6 @@ def test_gradients_of_the_prior_are_differences_of_it(kernel, groups):
         lambda v: negative_log_prior(parameters.unpack(v, model), groups)[0], parameters.pack(model)
     )
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
-
-
-def test_a_sum_of_nothing_but_its_first_is_that():
-    problem, queries = problem_of(sum_of("matern32", "rbf", constant=1e-300))
-    z = problem.X
-    alone = Stationary("matern32").cross(z, z, queries, queries)
-    np.testing.assert_allclose(problem.model.kernel.cross(z, z, queries, queries), alone)
 
 
 def test_bounds_of_lengthscales_are_not_those_of_constants():

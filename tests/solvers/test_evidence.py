@@ -10,7 +10,6 @@ from differences import differences
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from small_data import make_data
-from tuned import regressor
 
 from lsgp import Effort, LSGPRegressor
 from lsgp.backends import reference
@@ -20,17 +19,18 @@ from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.method.kernels import KERNELS
 from lsgp.method.parameters import Parameters
-from lsgp.solvers.evidence import BAD_EVIDENCE, negative_log_evidence
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_fit import (
+from lsgp.solvers.evidence import (
+    BAD_EVIDENCE,
     NOT_TUNED,
     ROUNDING_NOISE,
     EvidenceProblem,
     ExactGP,
     make_exact,
+    negative_log_evidence,
     negative_log_prior,
     with_noise_of_targets,
 )
+from lsgp.solvers.exact import ExactSolver
 
 
 def draw():
@@ -193,8 +193,7 @@ def test_small_data_are_also_predicted_by_an_exact_gp():
     ids=str,
 )
 def test_what_was_asked_for_rules_exact_gps_out(settings):
-    exact, _ = exact_models(effort__n_points=20, **settings)
-    assert not exact
+    assert not exact_models(effort__n_points=20, **settings)[0]
 
 
 def test_given_hyperparameters_stay_in_exact_gps():
@@ -213,9 +212,6 @@ def test_given_hyperparameters_stay_in_exact_gps():
         np.testing.assert_array_equal(fitted.model.lengthscale, 0.8)
 
 
-# ---- on request ----
-
-
 @pytest.mark.parametrize("n_neighbors", [150, 10**9])
 @pytest.mark.parametrize("localizer", ["rectangular", "smooth"])
 def test_all_rows_as_neighbors_are_an_exact_gp(localizer, n_neighbors):
@@ -224,8 +220,7 @@ def test_all_rows_as_neighbors_are_an_exact_gp(localizer, n_neighbors):
     for fitted in model.fitted_:
         assert isinstance(fitted.solver, ExactSolver)
         assert fitted.n_neighbors == 150
-    weights = [fitted.weight for fitted in model.fitted_]
-    assert sum(weights) == pytest.approx(1.0)
+    assert sum(fitted.weight for fitted in model.fitted_) == pytest.approx(1.0)
     if n_neighbors > 150:
         grown = model.partial_fit(X[:5] + 0.01, y[:5])
         assert all(isinstance(fitted.solver, ExactSolver) for fitted in grown.fitted_)
@@ -259,10 +254,3 @@ def test_one_model_on_request_is_the_likeliest():
     model = LSGPRegressor(n_neighbors=100, effort=Effort(n_models=1), random_state=0).fit(X, y)
     assert len(model.fitted_) == 1
     assert model.fitted_[0].solver.describe() == "all rows"
-
-
-def test_other_localizers_keep_their_weights_and_have_all_rows():
-    X, y = make_data(40)
-    model = regressor(localizer="epanechnikov", n_neighbors=40, effort__n_points=20).fit(X, y)
-    assert model.model_.localizer == "epanechnikov"
-    assert model.n_neighbors_ == 40

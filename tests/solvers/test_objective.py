@@ -46,22 +46,10 @@ def test_calibration_finds_a_scale_far_above_the_range_of_the_descent(scale_dof,
         assert changed.signal_variance > np.exp(SHARED_BOUNDS["signal_variance"][1])
 
 
-@pytest.fixture(scope="module")
-def paper():
-    X, y = make_data(120)
-    settings = {
-        "trend": "none",
-        "localizer": "epanechnikov",
-        "hyperparameters__scale": "global",
-        "kernel": "auto",
-    }
-    model = regressor(
-        objective="marginal_likelihood", effort__n_points=20, effort__n_models=8, **settings
-    ).fit(X, y)
-    return model
-
-
-def test_the_paper_s_objective_reports_itself(paper):
+def test_the_paper_s_objective_reports_itself():
+    settings = {"trend": "none", "localizer": "epanechnikov", "hyperparameters__scale": "global"}
+    settings |= {"kernel": "auto", "effort__n_points": 20, "effort__n_models": 8}
+    paper = regressor(objective="marginal_likelihood", **settings).fit(*make_data(120))
     tuning, (fitted,) = paper.tuning_, paper.fitted_
     problem, rows = fitted.problem, np.arange(120, dtype=np.int32)
     distances = (((problem.X[:, None] - problem.X[None]) / fitted.model.lengthscale) ** 2).sum(
@@ -74,14 +62,7 @@ def test_the_paper_s_objective_reports_itself(paper):
     assert tuning.loss == min(candidate.loss for candidate in tuning.candidates)
     assert "negative log marginal likelihood of neighborhoods per row" in paper.describe()
     assert "leave-one-out" not in paper.describe()
-
-
-def test_the_paper_s_std_is_not_multiplied(paper):
     assert paper.scale_factor_ == 1.0
-    assert len(paper.fitted_) == 1
-
-
-# ---- bounds ----
 
 
 def test_hyperparameters_at_a_bound_are_counted():

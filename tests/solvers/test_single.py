@@ -14,14 +14,12 @@ from lsgp.backends.dense_host import HostFactor
 from lsgp.backends.dense_single import TILE, SingleFactor
 from lsgp.compute.blas import one_blas_thread
 from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.solvers import precision
 from lsgp.solvers.choose import choose_solver
-from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_gradient import differentiate
+from lsgp.solvers.exact import ExactSolver, differentiate
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.precision import choose_precision
 from lsgp.solvers.solver import Block
+from lsgp.tuning.exact import choose_precision
 
 N, D, NOISE = 700, 3, 0.05
 
@@ -215,10 +213,7 @@ def test_files_and_updates_keep_the_precision(tmp_path):
     single.save(tmp_path / "model.lsgp")
     loaded = LSGPRegressor.load(tmp_path / "model.lsgp")
     assert loaded.ensemble_.models[0].model.is_single
-    for one, other in zip(
-        *(m.predict(QUERIES, return_std=True) for m in (single, loaded)), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(*(m.predict(QUERIES, return_std=True) for m in (single, loaded)))
     forgotten = loaded.forget([0, 1])
     assert forgotten.ensemble_.models[0].model.is_single
 
@@ -243,7 +238,7 @@ def test_single_precision_is_taken_only_where_it_is_harmless_and_pays():
 
 
 def test_what_tuning_chooses_is_kept_and_predicts_as_it_was_judged(monkeypatch):
-    monkeypatch.setattr(precision, "MOST_IN_DOUBLE", 100)
+    monkeypatch.setattr("lsgp.tuning.exact.MOST_IN_DOUBLE", 100)
     X, y = make_problem(200, noise=0.1)[:2]
     settings = {"kernel": "rbf", "input_transform": "standardize"}
     model = made(n_jobs=1, random_state=0, **settings).fit(X, y[:, 0])

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Damaged and foreign files, and files that contradict themselves, give one clear error."""
 
-import io
 import os
 import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
-from model_files import change_at, first, own_contents, rewrite
+from model_files import change_at, first, item, own_contents, rewrite
 from safetensors.numpy import save_file
 from storage_cases import fit_case, make_data, same_predictions
 
@@ -58,13 +57,6 @@ REMEDIES = (
 )
 
 
-def load_or_explain(path):
-    try:
-        return LSGPRegressor.load(path), None
-    except ModelFileError as error:
-        return None, str(error)
-
-
 def test_a_damaged_file_gives_the_one_error_or_the_same_model(tmp_path):
     rng = np.random.default_rng(0)
     models, files = [], []
@@ -73,24 +65,24 @@ def test_a_damaged_file_gives_the_one_error_or_the_same_model(tmp_path):
         fit_case(name).save(tmp_path / name)
         files.append((tmp_path / name).read_bytes())
         models.append(fit_case(name))
-    path, n_errors = tmp_path / "damaged", 0
+    path, messages = tmp_path / "damaged", []
     tracemalloc.start()
     try:
         for _ in range(N_DAMAGED):
             k, other = rng.choice(len(names), size=2, replace=False)
             path.write_bytes(damage(rng, files[k], files[other]))
-            loaded, message = load_or_explain(path)
-            if loaded is not None:
-                assert same_predictions(loaded, models[k])
-                continue
-            n_errors += 1
-            assert message.startswith(str(path))
-            assert message.endswith(REMEDIES)
-            assert len(message) < 500
+            try:
+                assert same_predictions(LSGPRegressor.load(path), models[k])
+            except ModelFileError as error:
+                messages.append(str(error))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert n_errors > 0.8 * N_DAMAGED
+    assert len(messages) > 0.8 * N_DAMAGED
+    for message in messages:
+        assert message.startswith(str(path))
+        assert message.endswith(REMEDIES)
+        assert len(message) < 500
     assert peak < 20e6
 
 
@@ -112,12 +104,9 @@ def test_the_same_header_over_other_rows_is_noticed(tmp_path):
     a.write_bytes(first[:end] + second[end:])
     with pytest.raises(ModelFileError, match="its arrays do not have their checksum"):
         LSGPRegressor.load(a)
-
-
-def buffer_of(save):
-    file = io.BytesIO()
-    save(file)
-    return file.getvalue()
+    b.write_bytes(second.replace(b"library_version", b"Library_version", 1))
+    with pytest.raises(ModelFileError, match="its header does not have its checksum"):
+        LSGPRegressor.load(b)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +123,7 @@ def buffer_of(save):
         (100_000).to_bytes(8, "little") + b"[" * 100_000,
         (40).to_bytes(8, "little") + b'{"__metadata__":{"format":["lsgp"]}}    ',
         pickle.dumps({"a": np.arange(1000)}),
-        buffer_of(lambda file: np.save(file, np.arange(100))),
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<i8', 'shape': (100,)}" + bytes(800),
     ],
     ids=range(12),
 )
@@ -188,18 +177,19 @@ def test_a_model_of_another_estimator_says_how_to_load_it(saved_model):
 # -- files with right checksums and wrong contents: see test_storage_records too ------------------
 
 
-def test_rows_are_checked_even_if_the_checksum_is_not(saved_model):
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("order", first(10**9), "order has rows that do not exist"),
+        ("order", lambda a: item((0, 1), a[0, 0])(a), "order has not every row once"),
+        # They would be found again and again: a search would not end.
+        ("leaves", lambda a: np.where(np.isnan(a), 0.0, a), "a leaf has points without a row"),
+    ],
+)
+def test_rows_are_checked_even_if_the_checksum_is_not(saved_model, name, change, message):
     LSGPRegressor.load(saved_model, check_arrays=False)
-    rewrite(saved_model, change_at("models.0.index.order", first(10**9)))
-    with pytest.raises(ModelFileError, match="order has rows that do not exist"):
-        LSGPRegressor.load(saved_model, check_arrays=False)
-
-
-def test_points_without_a_row_are_refused_even_if_the_checksum_is_not_read(saved_model):
-    """They would be found again and again: a search would not end."""
-    without_padding = change_at("models.0.index.leaves", lambda a: np.where(np.isnan(a), 0.0, a))
-    rewrite(saved_model, without_padding)
-    with pytest.raises(ModelFileError, match="a leaf has points without a row"):
+    rewrite(saved_model, change_at(f"models.0.index.{name}", change))
+    with pytest.raises(ModelFileError, match=message):
         LSGPRegressor.load(saved_model, check_arrays=False)
 
 
@@ -216,9 +206,3 @@ def test_trees_of_any_size_are_found_to_be_right(n, dtype, model_path):
         model = model.forget([0, 5]).partial_fit(X[:30] + 9.0, y[:30])
         model.save(model_path)
         assert same_predictions(LSGPRegressor.load(model_path), model)
-
-
-def test_a_setting_that_a_file_cannot_hold_is_refused_when_saving(model_path):
-    model = LSGPRegressor(objective=None, n_neighbors=10**400).fit(*make_data(50, None))
-    with pytest.raises(ModelFileError, match="n_neighbors is a whole number of more than 300"):
-        model.save(model_path)

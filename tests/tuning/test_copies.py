@@ -22,8 +22,7 @@ def test_no_weights_are_weights_of_one_to_the_bit(settings):
     queries = make_data(40, seed=5)[0]
     plain = regressor(**settings).fit(X, y)
     ones = regressor(**settings).fit(X, y, sample_weight=np.ones(90))
-    for one, other in zip(parts_of(plain, queries), parts_of(ones, queries), strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(parts_of(plain, queries), parts_of(ones, queries))
     assert plain.describe() == ones.describe()
 
 
@@ -56,8 +55,7 @@ def test_a_weight_of_two_is_two_rows(localizer, is_given):
     weighted = parts_of(model.fit(X, y, sample_weight=1.0 + twice), queries)
     rows = np.concatenate([np.arange(50), np.flatnonzero(twice)])
     repeated = parts_of(model.fit(X[rows], y[rows]), queries)
-    for one, other in zip(weighted, repeated, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-8, atol=1e-10)
 
 
 def test_copies_are_observations_and_users_see_them_all(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from small_data import make_data
 from untuned import made
 
-import lsgp.solvers.exact_fit
+import lsgp.solvers.evidence
 from lsgp import Effort, LSGPClassifier, LSGPRegressor
 from lsgp.tuning.budget import BUDGETS
 from lsgp.tuning.space import Space
@@ -20,7 +20,7 @@ EFFORTS = ("fast", "balanced", "best")
 def work_of(action):
     """What tuning computes, in multiply-adds of its systems: seconds depend on what else runs."""
     total = [0.0]
-    evaluate, evidence = Space.evaluate, lsgp.solvers.exact_fit.negative_log_evidence
+    evaluate, evidence = Space.evaluate, lsgp.solvers.evidence.negative_log_evidence
 
     def counted(self, model, sample, objective):
         n_targets, m = sample.neighbors.shape
@@ -33,12 +33,9 @@ def work_of(action):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Space, "evaluate", counted)
-        patch.setattr(lsgp.solvers.exact_fit, "negative_log_evidence", counted_evidence)
+        patch.setattr(lsgp.solvers.evidence, "negative_log_evidence", counted_evidence)
         result = action()
     return total[0], result
-
-
-# ---- the setting ----
 
 
 def test_what_is_given_by_hand_wins_over_the_effort():
@@ -52,14 +49,10 @@ def test_what_is_given_by_hand_wins_over_the_effort():
 
 
 @pytest.mark.parametrize("name", EFFORTS)
-@pytest.mark.parametrize("n", [3, 100, 1000, 10_000])
-def test_no_optimization_has_more_targets_than_half_of_the_rows(name, n):
-    for rung in BUDGETS[name].rungs(n):
-        assert 1 <= rung.n_targets <= max(min(n, 64), n // 2)
-
-
-@pytest.mark.parametrize("name", EFFORTS)
-def test_later_rungs_tune_fewer_models_on_more_targets(name):
+def test_later_rungs_tune_fewer_models_on_more_targets_of_at_most_half_of_the_rows(name):
+    for n in (3, 100, 1000, 10_000):
+        for rung in BUDGETS[name].rungs(n):
+            assert 1 <= rung.n_targets <= max(min(n, 64), n // 2)
     rungs = BUDGETS[name].rungs(10**6)
     assert [rung.is_first for rung in rungs] == [True, False, False]
     for before, after in pairwise(rungs):
@@ -122,18 +115,11 @@ def test_models_of_many_rows_are_compared_on_as_many_as_the_effort_says():
 @pytest.mark.parametrize("n_neighbors", ["auto", 20])
 def test_neighbors_that_are_given_are_those_of_all_candidates(n_neighbors):
     X, y = make_data(200)
-    few = {
-        "hyperparameters__scale": "local",
-        "input_transform": "standardize",
-        "random_state": 0,
-        "effort__n_models": 2,
-    }
-    model = made(n_neighbors=n_neighbors, **few).fit(X, y)
+    few = {"input_transform": "standardize", "random_state": 0, "effort__n_models": 2}
+    few |= {"hyperparameters__scale": "local", "n_neighbors": n_neighbors}
+    model = made(**few).fit(X, y)
     sizes = {c.n_neighbors for c in model.tuning_.candidates}
     assert sizes == {20} if n_neighbors == 20 else min(sizes) == 64
-
-
-# ---- refits ----
 
 
 def test_a_warm_refit_takes_a_third_of_a_cold_one_at_most_and_is_as_good(balanced):

@@ -43,9 +43,7 @@ def fit(n=60, **settings):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    ("n", "settings"),
-    [(50, {}), (200, {}), (60, {"n_neighbors": 60})],
-    ids=str,
+    ("n", "settings"), [(50, {}), (200, {}), (60, {"n_neighbors": 60})], ids=str
 )
 def test_a_regression_does_without_any_family(with_families, name, n, settings):
     with_families(family for family in FAMILIES if family.name != name)

@@ -44,20 +44,12 @@ def test_no_group_is_tuned_on_and_judged():
     assert len(judged) + len(tuned) > 54
     assert not set(judged) & set(tuned)
     assert not set(groups[judged]) & set(groups[tuned]) - {-1}
-
-
-def test_rows_without_groups_are_split_in_order():
-    order = np.random.default_rng(0).permutation(20).astype(np.int32)
-    for block in (None, np.full(20, -1, dtype=np.int32)):
-        judged, tuned = split_by_blocks(order, 8, block)
-        np.testing.assert_array_equal(np.concatenate([judged, tuned]), order)
-
-
-def test_one_group_is_tuned_on_all_the_same():
-    order = np.arange(6, dtype=np.int32)
-    judged, tuned = split_by_blocks(order, 3, np.zeros(6, dtype=np.int32))
-    assert len(judged) == 3
-    assert len(tuned) == 6
+    for block in (None, np.full(60, -1, dtype=np.int32)):
+        parts = split_by_blocks(order, 8, block)
+        np.testing.assert_array_equal(np.concatenate(parts), order)
+    # One group is tuned on all the same.
+    judged, tuned = split_by_blocks(order, 3, np.zeros(60, dtype=np.int32))
+    assert (len(judged), len(tuned)) == (3, 60)
 
 
 def test_classes_of_groups_that_can_be_predicted_are():

@@ -11,8 +11,7 @@ from tuned import regressor
 
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.solvers.objective import OBJECTIVES
-from lsgp.solvers.prices import cost_of_exact, cost_of_local
-from lsgp.tuning.budget import BUDGETS
+from lsgp.tuning.budget import BUDGETS, cost_of_exact, cost_of_local
 from lsgp.tuning.outcome import PRICE_OF_MODEL, _prices
 from lsgp.tuning.weighing import of_distributions, stack
 

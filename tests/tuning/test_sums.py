@@ -11,11 +11,8 @@ from differences import assert_gradients_are_differences
 from untuned import made
 
 from lsgp import LSGPRegressor, Sphere, variogram
-from lsgp.method.contract import LocalModel, LocalProblem
-from lsgp.method.kernels import Composite
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 from lsgp.solvers.exact import ExactSolver
-from lsgp.solvers.exact_system import ExactSystem
 from lsgp.tuning import exact
 from lsgp.tuning.exact import Exact
 
@@ -121,27 +118,6 @@ def test_a_kernel_that_is_given_is_not_replaced(fitted):
     assert {f.model.kernel for f in model.ensemble_.models} == {"matern32"}
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [SumKernel(("rbf", "matern32"), 0.4, (0.2, 0.7))],
-    ids=str,
-)
-def test_inputs_that_say_nothing_change_nothing(kernel):
-    rng = np.random.default_rng(0)
-    X, queries = rng.normal(size=(20, 5)), rng.normal(size=(4, 5))
-    y, ones, inputs = rng.normal(size=(20, 1)), np.ones(20), np.array([3, 1])
-    narrow = LocalModel(kernel, "rectangular", np.array([0.8, 1.1]), noise_variance=0.1)
-    lengthscale = np.full(5, 1e8)
-    lengthscale[inputs] = narrow.lengthscale
-    wide = narrow.replace(kernel=kernel.among_inputs(inputs, 5), lengthscale=lengthscale)
-    found = ExactSystem.solve(LocalProblem(X, y, ones, wide)).predict(queries)
-    some = LocalProblem(np.ascontiguousarray(X[:, inputs]), y, ones, narrow)
-    expected = ExactSystem.solve(some).predict(queries[:, inputs])
-    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-6)
-    np.testing.assert_allclose(found.variance, expected.variance, rtol=1e-6)
-    assert wide.kernel.of_inputs(inputs) == kernel
-
-
 def test_beyond_the_rows_they_have_most_of_the_weight():
     rng = np.random.default_rng(1)
     X = rng.uniform(size=(400, 3))
@@ -150,7 +126,7 @@ def test_beyond_the_rows_they_have_most_of_the_weight():
     beyond = X[:, 0] > 0.75
     model = made(**SETTINGS)
     model.fit(X[~beyond], y[~beyond], queries=X[beyond])
-    share = sum(f.weight for f in model.ensemble_.models if isinstance(f.model.kernel, Composite))
+    share = sum(f.weight for f in model.ensemble_.models if isinstance(f.model.kernel, SumKernel))
     assert share >= 0.35  # .7 of all, or of the half that is tuned for the queries
     predicted = model.predict_distribution(X[beyond])
     low, high = predicted.interval(0.95)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from tuned import assert_same_predictions, regressor
 from untuned import made
 
-from lsgp import Effort, Hyperparameters, LSGPRegressor
+from lsgp import LSGPRegressor
 from lsgp.inputs.estimator_settings import ALL_OBJECTIVES
 from lsgp.method.distribution import PredictiveDistribution
 
@@ -22,18 +22,6 @@ from lsgp.method.distribution import PredictiveDistribution
 @pytest.fixture(scope="module")
 def data():
     return make_data(150)
-
-
-def crps_of(model, X, y):
-    return model.calibration(X, y).crps
-
-
-# ---- how good it is ----
-
-
-def crps_of_a_constant(y):
-    constant = PredictiveDistribution(np.full(len(y), y.mean()), np.full(len(y), y.std()))
-    return constant.crps(y).mean()
 
 
 def fit_exact_gp(X, y):
@@ -72,7 +60,8 @@ def test_default_beats_a_constant_and_knows_how_well():
     model, _, (X, y) = fit_default("smooth", 150)
     said = model.calibration(X, y)
     assert said.rmse < 0.35 * y.std()
-    assert said.crps < 0.35 * crps_of_a_constant(y)
+    constant = PredictiveDistribution(np.full(len(y), y.mean()), np.full(len(y), y.std()))
+    assert said.crps < 0.35 * constant.crps(y).mean()
     assert 0.85 < said.coverage_at(0.95) < 0.99
 
 
@@ -83,7 +72,7 @@ def test_default_is_as_good_as_an_exact_gp_on_small_data(n):
         model, rows, (X, y) = fit_default(name, n)
         mean, std = fit_exact_gp(*rows).predict(X, return_std=True)
         exact = PredictiveDistribution(mean, std).crps(y).mean()
-        log_ratios.append(math.log(crps_of(model, X, y) / exact))
+        log_ratios.append(math.log(model.calibration(X, y).crps / exact))
     assert math.exp(np.mean(log_ratios)) < 1.02
     # The smooth functions are what an exact GP assumes: to the letter, and everywhere.
     assert math.exp(max(log_ratios)) < 1.1
@@ -98,9 +87,6 @@ def test_irrelevant_inputs_fade():
         assert abs(model.importance().values[2]) < 0.05
         ratios.append(lengthscale[2] / lengthscale[:2].max())
     assert np.mean(ratios) > 1.5
-
-
-# ---- what decides the result ----
 
 
 def test_result_is_reproducible_and_depends_on_random_state():
@@ -129,11 +115,7 @@ def test_result_is_reproducible_and_depends_on_random_state():
 def test_what_is_given_stays_and_the_rest_is_tuned(data, name, value):
     settings = {"hyperparameters__scale": "local", "input_transform": "auto", name: value}
     model = regressor(**settings).fit(*data)
-    start = (
-        LSGPRegressor(objective=None, hyperparameters=Hyperparameters(scale="local"))
-        .fit(*data)
-        .model_
-    )
+    start = made(objective=None, hyperparameters__scale="local").fit(*data).model_
     name = name.rpartition("__")[2].replace("decay", "localizer_decay")
     for fitted in model.fitted_:
         found = getattr(fitted.model, name)
@@ -182,9 +164,8 @@ def test_with_everything_given_tuning_only_scores(data):
 @pytest.mark.parametrize("scale", ["local", "global"])
 @pytest.mark.parametrize("trend", ["none", "constant", "linear"])
 def test_what_is_switched_off_stays_off(data, trend, scale):
-    model = (
-        regressor(trend=trend, hyperparameters__scale=scale, effort__n_points=40).fit(*data).model_
-    )
+    settings = {"trend": trend, "hyperparameters__scale": scale, "effort__n_points": 40}
+    model = regressor(**settings).fit(*data).model_
     assert (model.constant_variance == 0.0) == (trend == "none")
     assert (model.slope_variance == 0.0) == (trend != "linear")
     assert math.isinf(model.scale_dof) == (scale == "global")
@@ -206,39 +187,24 @@ def test_kernel_object_that_the_core_knows_is_tuned(data):
 def test_kernel_object_that_the_core_does_not_know_is_tuned():
     X, y = make_data(60)
     kernel = RationalQuadratic(0.1, 1.0)
-    model = regressor(
-        kernel=kernel, n_neighbors=15, effort__n_points=15, hyperparameters__scale="global"
-    )
+    few = {"kernel": kernel, "n_neighbors": 15, "hyperparameters__scale": "global"}
     with pytest.warns(UserWarning, match="runs on the reference backend, which is much slower"):
-        model.fit(X, y)
+        model = regressor(effort__n_points=15, **few).fit(X, y)
     assert model.model_.kernel.length_scale > 0.2
     assert kernel.length_scale == 0.1
-    untuned = LSGPRegressor(
-        kernel=kernel,
-        objective=None,
-        n_neighbors=15,
-        hyperparameters=Hyperparameters(scale="global"),
-    )
     with pytest.warns(UserWarning, match="runs on the reference backend"):
-        untuned.fit(X, y)
+        untuned = made(objective=None, **few).fit(X, y)
     assert model.loo().calibration.rmse < 0.7 * untuned.loo().calibration.rmse
 
 
 @pytest.mark.parametrize("bandwidth", [0.9, 1e-6])
 def test_a_fixed_bandwidth_is_kept(data, bandwidth):
     X, y = data
-    model = regressor(
-        localizer__bandwidth=bandwidth,
-        input_transform="auto",
-        n_neighbors="auto",
-        effort__n_points=50,
-    ).fit(X, y)
+    settings = {"input_transform": "auto", "n_neighbors": "auto", "effort__n_points": 50}
+    model = regressor(localizer__bandwidth=bandwidth, **settings).fit(X, y)
     assert model.n_neighbors_ is None
     assert all(fitted.model.bandwidth == bandwidth for fitted in model.fitted_)
     assert np.isfinite(model.predict(X, return_std=True)).all()
-
-
-# ---- what is minimized ----
 
 
 @pytest.mark.parametrize("objective", ALL_OBJECTIVES)
@@ -260,9 +226,6 @@ def test_loss_is_that_of_the_leave_one_out_predictions(data):
     # All rows are compared here, and the predictions are calibrated.
     assert model.tuning_.n_compared == len(X)
     assert model.loo().calibration.crps / y.std() == pytest.approx(model.tuning_.loss, rel=1e-9)
-
-
-# ---- what comes with the rows ----
 
 
 def test_several_targets_share_one_model(data):
@@ -295,11 +258,8 @@ def test_rows_of_no_weight_are_as_good_as_absent(data):
     kept = np.arange(150) % 3 > 0
     absent = regressor().fit(X[kept], y[kept])
     weightless = regressor().fit(X, np.where(kept, y, 1e6), sample_weight=kept.astype(float))
-    for one, other in zip(
-        absent.predict(X, return_std=True), weightless.predict(X, return_std=True), strict=True
-    ):
-        # Weighted sums round differently.
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    found = (model.predict(X, return_std=True) for model in (absent, weightless))
+    np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4)  # weighted sums round differently
 
 
 def test_groups_of_common_error_make_predictions_more_cautious():
@@ -358,15 +318,11 @@ def test_models_with_and_without_a_trend_compete_in_a_hole():
     assert {m.slope_variance > 0 for m in local} == {True, False}
 
 
-def test_one_model_is_one_in_a_hole_too():
+def test_what_was_asked_for_is_kept_in_a_hole():
     X, y, X_hole, _ = make_map_with_a_hole()
     for objective in ("crps", "log_density"):
         model = regressor(effort__n_models=1, objective=objective).fit(X, y, queries=X_hole)
         assert len(model.tuning_.chosen) == 1
-
-
-def test_the_scale_that_was_asked_for_is_kept_in_a_hole():
-    X, y, X_hole, _ = make_map_with_a_hole()
     model = regressor(hyperparameters__scale="local", effort__n_points=30).fit(X, y, queries=X_hole)
     assert all(math.isfinite(fitted.model.scale_dof) for fitted in model.fitted_)
 
@@ -374,8 +330,6 @@ def test_the_scale_that_was_asked_for_is_kept_in_a_hole():
 @pytest.mark.parametrize("objective", ["squared_error", "log_density"])
 def test_one_model_is_the_best_by_the_objective(data, objective):
     X, y = data
-    model = LSGPRegressor(
-        objective=objective, effort=Effort(n_models=1, n_points=30), random_state=0
-    )
-    (chosen, _), *_ = model.fit(X, y).tuning_.chosen
-    assert chosen.loss == min(c.loss for c in model.tuning_.candidates)
+    few = {"effort__n_models": 1, "effort__n_points": 30, "random_state": 0}
+    tuning = made(objective=objective, **few).fit(X, y).tuning_
+    assert tuning.chosen[0][0].loss == min(c.loss for c in tuning.candidates)

@@ -11,13 +11,16 @@ import re
 from importlib.util import find_spec
 
 from lsgp.backends import cpu, reference
-from lsgp.backends.auto import WORTH
 from lsgp.backends.contract import Backend
-from lsgp.backends.cuda.dealt import DealtBackend
 from lsgp.backends.cuda.device import DeviceError, count_devices, find_device
-from lsgp.backends.cuda.placed import PlacedBackend
-from lsgp.backends.fallback import FallbackBackend
+from lsgp.backends.forwarding import DealtBackend, FallbackBackend, PlacedBackend
 from lsgp.method.contract import LocalModel
+
+#: Multiply-adds a second of one thread of the native core, with the search beside them.
+RATE = 4e9
+#: "auto" takes a device for work that would take this machine longer, in seconds: the first use of
+#: one in a process takes about two, for importing CuPy and loading kernels.
+WORTH = 3.0
 
 cuda = PlacedBackend()
 all_devices = DealtBackend(
@@ -31,6 +34,11 @@ BACKENDS: dict[str, Backend] = {"cpu": cpu, "cuda": cuda, "reference": reference
 FASTEST = (cpu, reference)
 
 _OTHERS: dict[str, Backend] = {all_devices.name: all_devices, cuda_or_cpu.name: cuda_or_cpu}
+
+
+def seconds_to_solve(work: float, n_threads: int) -> float:
+    """Seconds that this machine takes for so many multiply-adds in local systems, roughly."""
+    return work / (RATE * n_threads)
 
 
 def backend_named(name: str) -> Backend:
@@ -71,33 +79,29 @@ def choose_backend(name: str, model: LocalModel, seconds: float = 0.0) -> Backen
     ``seconds`` is what the work takes this machine, roughly: where that is much, and a device is
     here, "auto" takes that.
     """
+    kernel, metric = model.correlation, model.localizer_metric
+
+    def solves(backend: Backend) -> bool:
+        # Local systems, or one of all rows, which takes more kernels.
+        return backend.knows(kernel) or (backend.factors_once and kernel.is_stationary)
+
     if name == "auto":
-        chosen: Backend = next(
-            backend
-            for backend in FASTEST
-            if _solves(backend, model) and backend.knows_metric(model.localizer_metric)
-        )
+        chosen: Backend = next(b for b in FASTEST if solves(b) and b.knows_metric(metric))
         is_worth = chosen is BACKENDS["cpu"] and seconds > WORTH
         return cuda_or_cpu if is_worth and _has_device() else chosen
     backend = _require(name)
-    if not _solves(backend, model):
+    if not solves(backend):
         raise ValueError(
             f"backend={name!r} does not know the kernel {model.kernel}. Use backend='auto', which "
             "runs it on the reference backend, or a kernel that the native core knows."
         )
-    if not backend.knows_metric(model.localizer_metric):
+    if not backend.knows_metric(metric):
         raise ValueError(
-            f"backend={name!r} does not know metric={model.localizer_metric!r} with a "
+            f"backend={name!r} does not know metric={metric!r} with a "
             "lengthscale for each input. Use backend='auto', which runs it on the reference "
             "backend, or one lengthscale."
         )
     return backend
-
-
-def _solves(backend: Backend, model: LocalModel) -> bool:
-    """Whether local systems can be solved, or one of all rows, which takes more kernels."""
-    kernel = model.correlation
-    return backend.knows(kernel) or (backend.factors_once and kernel.is_stationary)
 
 
 def is_automatic(backend: Backend) -> bool:

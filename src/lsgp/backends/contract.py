@@ -4,19 +4,20 @@
 A backend takes arrays that are C-contiguous and of one dtype, and refuses others; a system that
 cannot be solved is a status code, not an exception. Modules are backends, and so is any object with
 these functions, such as one that knows its device. Queries come in records that can be cut into
-blocks (`Cut`), so that a backend that forwards them need not know what is asked.
+blocks (`Cut`), so that a backend that forwards them need not know what is asked. `Dense` is where
+exact GPs have their matrices of all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.dense import Dense
 from lsgp.method.contract import (
     Coefficients,
     LocalModel,
@@ -27,10 +28,17 @@ from lsgp.method.contract import (
 )
 from lsgp.method.kernels import Kernel
 from lsgp.search.coarse import UnitRequest
-from lsgp.search.contract import LARGEST_SYSTEM, SearchIndex, SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
+from lsgp.search.contract import (
+    LARGEST_SYSTEM,
+    NO_EXCLUSIONS,
+    Exclusions,
+    SearchIndex,
+    SearchRequest,
+)
 
 Array = NDArray[np.floating]
+Matrix = NDArray[np.float64]
+Rows = NDArray[np.int32]
 
 
 class Resources(NamedTuple):
@@ -63,7 +71,7 @@ class SystemSize(NamedTuple):
     def of(
         cls, problem: LocalProblem, n_neighbors: int | None, has_gradient: bool = False
     ) -> SystemSize:
-        """That of the systems of a problem."""
+        """The size of the systems of a problem."""
         n_inputs, n_targets = problem.X.shape[1], problem.y.shape[1]
         return cls(n_neighbors, n_inputs, n_targets, problem.X.dtype, has_gradient)
 
@@ -77,11 +85,15 @@ class Systems(NamedTuple):
 
     problem: LocalProblem
     queries: Array  # (q, d)
-    neighbors: NDArray[np.int32]  # (q, m), padded with -1
+    neighbors: Rows  # (q, m), padded with -1
     points: Array | None = None  # (q, p, d)
 
+    @property
+    def size(self) -> int:
+        return len(self.queries)
+
     def block(self, start: int, stop: int) -> Systems:
-        """Those of the queries from start to stop - 1."""
+        """The systems of the queries from start to stop - 1."""
         points = None if self.points is None else self.points[start:stop]
         return Systems(self.problem, self.queries[start:stop], self.neighbors[start:stop], points)
 
@@ -90,12 +102,16 @@ class ScoreRequest(NamedTuple):
     """Rows whose targets are predicted from their neighbors, and the loss of that."""
 
     problem: LocalProblem
-    targets: NDArray[np.int32]  # (q,)
-    neighbors: NDArray[np.int32]  # (q, m), padded with -1
+    targets: Rows  # (q,)
+    neighbors: Rows  # (q, m), padded with -1
     objective: str
 
+    @property
+    def size(self) -> int:
+        return len(self.targets)
+
     def block(self, start: int, stop: int) -> ScoreRequest:
-        """Those of the targets from start to stop - 1."""
+        """The request for the targets from start to stop - 1."""
         problem, targets, neighbors, objective = self
         return ScoreRequest(problem, targets[start:stop], neighbors[start:stop], objective)
 
@@ -103,13 +119,17 @@ class ScoreRequest(NamedTuple):
 class Cut(Protocol):
     """A record of queries that can be cut into blocks of them."""
 
+    @property
+    def size(self) -> int:
+        """Number of queries."""
+
     def block(self, start: int, stop: int) -> Self:
         """The queries from start to stop - 1."""
 
 
 def around(
     model: LocalModel,
-    queries: NDArray[np.float64],
+    queries: Matrix,
     n_neighbors: int | None,
     exclusions: Exclusions = NO_EXCLUSIONS,
     max_neighbors: int = LARGEST_SYSTEM,
@@ -123,7 +143,7 @@ def around(
 class RowsOfQueries(Protocol):
     """Neighbors of queries, such as an array (q, m), wherever they are."""
 
-    def __getitem__(self, query: int, /) -> NDArray[np.int32]:
+    def __getitem__(self, query: int, /) -> Rows:
         """The neighbors of one query, (m,), padded with -1."""
 
 
@@ -139,13 +159,13 @@ class LocalSystems(Protocol):
     def prepare(self, problem: LocalProblem) -> LocalProblem:
         """The problem with its arrays where, and as, the backend needs them; once per model."""
 
-    def search(self, index: SearchIndex, request: SearchRequest) -> NDArray[np.int32]:
+    def search(self, index: SearchIndex, request: SearchRequest) -> Rows:
         """The m nearest rows of each query (q, m), or all within the radius; -1 pads.
 
         There are no more columns than rows.
         """
 
-    def search_units(self, request: UnitRequest) -> NDArray[np.int32]:
+    def search_units(self, request: UnitRequest) -> Rows:
         """The units of each query (q, n_units) [E9], as `lsgp.search.coarse` finds them."""
 
     def predict(self, systems: Systems) -> Predictions:
@@ -156,7 +176,7 @@ class LocalSystems(Protocol):
     ) -> tuple[Predictions, RowsOfQueries]:
         """`search`, then `predict`; neighborhoods need not leave where they were found.
 
-        Queries may be on a device, and are answered there; `takes` says where none has to cross.
+        Queries may be on a device, and are answered there; `takes_from` says if none has to cross.
         """
 
     def coefficients(self, systems: Systems) -> Coefficients:
@@ -197,9 +217,114 @@ class Backend(LocalSystems, Protocol):
     def device_name(self) -> str | None:
         """What it runs on, for people; None: this machine."""
 
-    def takes(self, queries: Array) -> bool:
-        """Whether `predict_at` solves queries where they are, on the host or on a device."""
+    @property
+    def takes_from(self) -> int | None:
+        """The number of the device whose arrays `predict_at` answers there; None: of none."""
 
     @property
     def dense(self) -> Dense:
         """Where exact GPs are factored."""
+
+
+class InverseFactor(Protocol):
+    """L⁻¹ of the Cholesky factor L of the correlations of n rows with noise; C is L⁻ᵀL⁻¹."""
+
+    def half(self, columns: Matrix) -> Matrix:
+        """L⁻¹ times a column (n,), or several (n, c)."""
+
+    def solve(self, columns: Matrix) -> Matrix:
+        """C times a column (n,), or several (n, c)."""
+
+    def columns(self, rows: NDArray[np.integer]) -> Matrix:
+        """Columns of L⁻¹, (n, r)."""
+
+    def inverse_columns(self, rows: NDArray[np.integer]) -> Matrix:
+        """Columns of C, (n, r)."""
+
+    def diagonal(self, rows: NDArray[np.integer]) -> Matrix:
+        """Of C, of these rows (r,)."""
+
+    def correlate(self, z: Matrix) -> Matrix:
+        """Correlations (q, n) of points z (q, d) with the rows, with the digits of `products`."""
+
+    def products(self, z: Matrix, right: Matrix, mean_only: bool) -> tuple[Matrix, Matrix]:
+        """Of the correlations k of points z (q, d) with the rows: kᵀC k (q,), and k right (q, c).
+
+        With ``mean_only`` the first are zeros. None of them depends on the others.
+        """
+
+    def extended(self, z: Matrix, noise: Matrix) -> InverseFactor | None:
+        """With rows z (r, d) of this noise behind; None if it has to be made anew."""
+
+    def to_host(self) -> Matrix:
+        """All of it, (n, n)."""
+
+
+class Inverted(NamedTuple):
+    """What came of inverting a factor."""
+
+    factor: InverseFactor
+    status: int
+    jitter: float  # on the diagonal
+
+
+class AdjointSums(NamedTuple):
+    """Sums of the adjoint G of the covariance, and of its products with derivatives."""
+
+    diagonal: Matrix  # (n,) of G
+    total: float  # of all of G
+    by_z: Matrix  # (n, d) G z
+    by_logarithms: Matrix  # (k,) of the correlations in the kernel's, its lengthscales first
+    by_rows: Matrix  # (n, d) of the correlations in z
+
+
+class Covariance(Protocol):
+    """A covariance of all rows, factored, for the evidence."""
+
+    @property
+    def half_log_determinant(self) -> float: ...
+
+    def solve(self, columns: Array) -> Matrix:
+        """Its inverse times columns (n, c)."""
+
+    def adjoint_sums(
+        self, alpha: Matrix, unit: float, trend: tuple[Matrix, Matrix] | None
+    ) -> AdjointSums:
+        """Of G = ½ (inverse - left rightᵀ - alpha alphaᵀ / unit), with the trend (left, right).
+
+        The factor is gone afterwards. With a trend apart, nobody asks for ``total`` and ``by_z``.
+        """
+
+
+class Dense(Protocol):
+    """Where matrices of all rows are: the host, or a device.
+
+    What goes in and comes out are arrays of the host of n rows; matrices of n by n stay where they
+    were made.
+    """
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether n³ is cheap, so that more rows are worth it."""
+
+    @property
+    def block_size(self) -> int:
+        """Queries that are predicted at a time."""
+
+    def room(self, memory_budget: int, n: int) -> int:
+        """Bytes that there are for matrices of n rows, if the settings allow for these here."""
+
+    def host_bytes(self, n: int) -> int:
+        """Bytes of the host that the factor of n rows takes."""
+
+    def evidence_bytes(self, n: int) -> int:
+        """Bytes that the evidence and its gradient take at a time."""
+
+    def alone(self) -> AbstractContextManager[object]:
+        """While one matrix is worked with, if others would have no room beside it."""
+
+    def invert(self, z: Matrix, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
+        """Of rows z (n, d), scaled, with the problem's noise [E2]; with more jitter if need be."""
+
+    def covariance(self, z: Matrix, model: LocalModel, noise: Array) -> Covariance | None:
+        """[E2] of rows z (n, d), with the trend in it unless that is large; None: not positive."""

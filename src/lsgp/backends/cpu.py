@@ -8,28 +8,25 @@ from functools import cache, partial
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
-from lsgp.backends.dense import Dense
+from lsgp.backends.contract import Dense, Rows, ScoreRequest, Systems, SystemSize
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import noise_unit, predict_found
-from lsgp.backends.host import prepare as prepare
-from lsgp.backends.host import search as search
-from lsgp.backends.host import takes as takes
-from lsgp.backends.plan import plan_blocks
-from lsgp.backends.precision import (
+from lsgp.backends.host import (
     imprecise_parts,
     in_double,
+    noise_unit,
+    plan_blocks,
+    predict_found,
     replace_part,
-    scores_in_double,
+    solve_twice,
     without_targets,
 )
+from lsgp.backends.host import prepare as prepare
+from lsgp.backends.host import search as search
 from lsgp.method.contract import (
     OBJECTIVES,
     SHARED_PARAMETERS,
-    STATUS_IMPRECISE,
     Coefficients,
     LocalProblem,
     Predictions,
@@ -46,6 +43,7 @@ is_device = False
 factors_once = True
 is_slow = False
 device_name: str | None = None
+takes_from: int | None = None
 dense: Dense = HOST
 
 _KERNEL_CODES = {name: code for code, name in enumerate(KERNELS)}
@@ -72,29 +70,7 @@ def predict(systems: Systems, core: ModuleType = _core.core) -> Predictions:
 
     Where digits were lost, once more in double precision, with the trend apart from the matrix.
     """
-    result = _predict(systems, systems.problem.model.has_large_trend, core)
-    for part in imprecise_parts(result.status, systems.neighbors.shape[1]):
-        replace_part(result, part, _predict(in_double(systems, part), True, core))
-    return result
-
-
-def predict_at(
-    problem: LocalProblem, index: SearchIndex, request: SearchRequest
-) -> tuple[Predictions, NDArray[np.int32]]:
-    """As `Backend.predict_at`."""
-    return predict_found(predict, problem, index, request)
-
-
-def differentiate(
-    systems: Systems, core: ModuleType = _core.core
-) -> tuple[Predictions, QueryGradients]:
-    """As `predict`, and the derivatives in the queries; once more where digits were lost."""
-    result = _differentiate(systems, systems.problem.model.has_large_trend, core)
-    for part in imprecise_parts(result[0].status, systems.neighbors.shape[1]):
-        again = _differentiate(in_double(systems, part), True, core)
-        replace_part(result[0], part, again[0])
-        replace_part(result[1], part, again[1])
-    return result
+    return solve_twice(partial(_predict, core=core), systems)
 
 
 def _predict(systems: Systems, is_trend_apart: bool, core: ModuleType) -> Predictions:
@@ -103,21 +79,37 @@ def _predict(systems: Systems, is_trend_apart: bool, core: ModuleType) -> Predic
         points = np.empty((len(queries), 0, queries.shape[1]), queries.dtype)
     result = Predictions.empty(len(queries), problem.y.shape[1], problem.X.dtype)
     solve = getattr(core, f"predict_{_name_of(problem.X.dtype)}")
-    packed = _pack(problem, is_trend_apart)
-    solve(*packed, queries, points, neighbors, *result[:5])
-    return result._replace(noise_unit=noise_unit(*systems[:3]))
+    solve(*_pack(problem, is_trend_apart), queries, points, neighbors, *result[:5])
+    return result._replace(noise_unit=noise_unit(problem, queries, neighbors))
 
 
-def _differentiate(
-    systems: Systems, is_trend_apart: bool, core: ModuleType
+def predict_at(
+    problem: LocalProblem, index: SearchIndex, request: SearchRequest
+) -> tuple[Predictions, Rows]:
+    """As `Backend.predict_at`."""
+    return predict_found(predict, problem, index, request)
+
+
+def differentiate(
+    systems: Systems, core: ModuleType = _core.core
 ) -> tuple[Predictions, QueryGradients]:
-    problem, queries, neighbors, _ = systems
-    dtype, t = problem.X.dtype, problem.y.shape[1]
-    result = Predictions.empty(len(queries), t, dtype)
-    gradients = QueryGradients.empty(len(queries), t, queries.shape[1], dtype)
-    solve = getattr(core, f"differentiate_{_name_of(dtype)}")
-    solve(*_pack(problem, is_trend_apart), queries, neighbors, *result[:5], *gradients)
-    return result._replace(noise_unit=noise_unit(*systems[:3])), gradients
+    """As `predict`, and the derivatives in the queries; once more where digits were lost."""
+
+    def differentiate(systems: Systems, is_apart: bool) -> tuple[Predictions, QueryGradients]:
+        problem, queries, neighbors, _ = systems
+        dtype, t = problem.X.dtype, problem.y.shape[1]
+        result = Predictions.empty(len(queries), t, dtype)
+        gradients = QueryGradients.empty(len(queries), t, queries.shape[1], dtype)
+        solve = getattr(core, f"differentiate_{_name_of(dtype)}")
+        solve(*_pack(problem, is_apart), queries, neighbors, *result[:5], *gradients)
+        return result._replace(noise_unit=noise_unit(problem, queries, neighbors)), gradients
+
+    result = differentiate(systems, systems.problem.model.has_large_trend)
+    for part in imprecise_parts(result[0].status, systems.neighbors.shape[1]):
+        better = differentiate(in_double(systems, part), True)
+        replace_part(result[0], part, better[0])
+        replace_part(result[1], part, better[1])
+    return result
 
 
 def coefficients(systems: Systems, core: ModuleType = _core.core) -> Coefficients:
@@ -125,24 +117,17 @@ def coefficients(systems: Systems, core: ModuleType = _core.core) -> Coefficient
 
     Always in double precision: what is built from them are differences of large numbers.
     """
-    precise = without_targets(systems)
-    result = _coefficients(precise, systems.problem.model.has_large_trend, core)
-    again = np.flatnonzero(result.status == STATUS_IMPRECISE)
-    if len(again):
-        replace_part(result, again, _coefficients(in_double(precise, again), True, core))
-    return result
 
+    def solve(systems: Systems, is_trend_apart: bool) -> Coefficients:
+        problem, queries, neighbors, _ = systems
+        variance, status = np.empty(len(queries)), np.empty(len(queries), np.int32)
+        result = Coefficients(
+            np.empty(neighbors.shape), np.empty(neighbors.shape), variance, status
+        )
+        core.coefficients_float64(*_pack(problem, is_trend_apart), queries, neighbors, *result)
+        return result
 
-def _coefficients(systems: Systems, is_trend_apart: bool, core: ModuleType) -> Coefficients:
-    problem, queries, neighbors, _ = systems
-    result = Coefficients(
-        beta=np.empty(neighbors.shape),
-        weight=np.empty(neighbors.shape),
-        variance=np.empty(len(queries)),
-        status=np.empty(len(queries), np.int32),
-    )
-    core.coefficients_float64(*_pack(problem, is_trend_apart), queries, neighbors, *result)
-    return result
+    return solve_twice(solve, without_targets(systems))
 
 
 def score(request: ScoreRequest, core: ModuleType = _core.core) -> Scores:
@@ -150,9 +135,16 @@ def score(request: ScoreRequest, core: ModuleType = _core.core) -> Scores:
 
     As `predict`, once more where digits were lost.
     """
-    result = _score(request, request.problem.model.has_large_trend, core)
-    for part in imprecise_parts(result.status, request.neighbors.shape[1]):
-        replace_part(result, part, _score(scores_in_double(request, part), True, core))
+    return solve_twice(partial(_score, core=core), request)
+
+
+def _score(request: ScoreRequest, is_trend_apart: bool, core: ModuleType) -> Scores:
+    problem, targets, neighbors, objective = request
+    q, n_parameters = len(targets), problem.X.shape[1] + len(SHARED_PARAMETERS)
+    result = Scores(np.empty(q), np.empty((q, n_parameters)), np.empty(q, np.int32))
+    evaluate = getattr(core, f"score_{_name_of(problem.X.dtype)}")
+    code = OBJECTIVES.index(objective)
+    evaluate(*_pack(problem, is_trend_apart), targets, neighbors, code, *result)
     return result
 
 
@@ -161,27 +153,11 @@ def score_many(requests: Sequence[ScoreRequest]) -> list[Scores]:
     return [score(request) for request in requests]
 
 
-def _score(request: ScoreRequest, is_trend_apart: bool, core: ModuleType) -> Scores:
-    problem, targets, neighbors, objective = request
-    n_targets, n_parameters = len(targets), problem.X.shape[1] + len(SHARED_PARAMETERS)
-    result = Scores(
-        loss=np.empty(n_targets),
-        gradient=np.empty((n_targets, n_parameters)),
-        status=np.empty(n_targets, np.int32),
-    )
-    evaluate = getattr(core, f"score_{_name_of(problem.X.dtype)}")
-    code = OBJECTIVES.index(objective)
-    evaluate(*_pack(problem, is_trend_apart), targets, neighbors, code, *result)
-    return result
-
-
 def workspace_bytes(size: SystemSize) -> int:
     """Memory that one thread needs beside its block's arrays, also with the trend apart."""
     m, d, t, dtype, has_gradient = size
-    n_bytes: int = getattr(_core.core, f"workspace_bytes_{_name_of(dtype)}")(
-        m, d, t, 1 + d, has_gradient
-    )
-    return n_bytes
+    function = getattr(_core.core, f"workspace_bytes_{_name_of(dtype)}")
+    return int(function(m, d, t, 1 + d, has_gradient))
 
 
 plan = partial(plan_blocks, workspace_bytes)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lsgp.compute import lapack
+from lsgp.compute import blas
 from lsgp.method.contract import LocalModel
 
 Array = NDArray[np.float64]
@@ -77,17 +77,20 @@ class SingleFactor:
     def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
         return self.solve(self._units(rows))
 
+    def _units(self, rows: NDArray[np.integer]) -> Array:
+        units = np.zeros((len(self.z), len(rows)))
+        units[rows, np.arange(len(rows))] = 1.0
+        return units
+
     def diagonal(self, rows: NDArray[np.integer]) -> Array:
         asked = np.unique(rows)
         asked = asked[np.isnan(self.known[asked])]
         for first in np.unique(asked // COLUMNS * COLUMNS).tolist():
             own = asked[(asked >= first) & (asked < first + COLUMNS)]
-            for start in range(0, len(own), TILE):
-                some = own[start : start + TILE]
-                width, places = _tile(len(some))
+            for some, width, places in _tiles(len(own)):
                 units = np.zeros((len(self.z) - first, width), np.float32)
-                units[some - first, np.arange(width)[places]] = 1.0
-                self.known[some] = _squares(self._substitute(units, first))[places]
+                units[own[some] - first, np.arange(width)[places]] = 1.0
+                self.known[own[some]] = _squares(self._substitute(units, first))[places]
         return self.known[rows]
 
     def correlate(self, z: Array) -> Array:
@@ -104,9 +107,7 @@ class SingleFactor:
 
     def _correlated(self, z: Array) -> Iterator[tuple[slice, slice, Singles]]:
         """Points of a tile, their places in it, and correlations of the rows with it (n, c)."""
-        for start in range(0, len(z), TILE):
-            some = slice(start, min(start + TILE, len(z)))
-            width, places = _tile(some.stop - start)
+        for some, width, places in _tiles(len(z)):
             tile = np.zeros((width, z.shape[1]))
             tile[places] = z[some]
             yield some, places, _correlate(self.model, self.z, tile)
@@ -132,13 +133,8 @@ class SingleFactor:
     def to_host(self) -> Array:
         return self.half(np.eye(len(self.z)))
 
-    def _units(self, rows: NDArray[np.integer]) -> Array:
-        units = np.zeros((len(self.z), len(rows)))
-        units[rows, np.arange(len(rows))] = 1.0
-        return units
-
     def _substitute(self, columns: Singles, first: int = 0) -> Singles:
-        """L⁻¹ times columns (n - first, c), in place: those of rows from a block's first on.
+        """L⁻¹ times columns (n - first, c), in place: of the rows from a block's first on.
 
         By products: BLAS's own substitution sums in an order that depends on a column's place.
         """
@@ -189,14 +185,14 @@ def _of_matrix(model: LocalModel, z: Array, diagonal: Array, matrix: Singles) ->
     triangles = []
     for rows in _blocks(len(z)):
         triangle = np.tril(matrix[rows, rows]).astype(float)
-        lapack.invert_factor(triangle)
+        blas.invert_factor(triangle)
         triangles.append(triangle.astype(np.float32))
     return SingleFactor(model, z, diagonal, matrix, triangles, np.full(len(z), np.nan))
 
 
 def _factor(matrix: Singles, noise: Array) -> bool:
     """The Cholesky factor in place of the lower triangle; False if noise was lost in rounding."""
-    if not lapack.factor(matrix) or (np.diag(matrix) ** 2 <= 0.5 * noise.min()).any():
+    if not blas.factor(matrix) or (np.diag(matrix) ** 2 <= 0.5 * noise.min()).any():
         return False
     for rows in _blocks(len(matrix)):
         part = matrix[rows, : rows.start]
@@ -209,8 +205,7 @@ def _correlate(model: LocalModel, left: Array, right: Array) -> Singles:
     assert formula is not None, "an exact system is one of correlations of the scaled distance"
     rho = np.empty((len(left), len(right)), np.float32)
     squares = np.einsum("ij,ij->i", left, left)[:, None]
-    squares_of_right = np.einsum("ij,ij->i", right, right)
-    doubled = -2.0 * right.T
+    squares_of_right, doubled = np.einsum("ij,ij->i", right, right), -2.0 * right.T
     is_near = squares.max(initial=0.0) <= LARGEST_SQUARE
     for start in range(0, len(left), HEIGHT):
         part = slice(start, min(start + HEIGHT, len(left)))
@@ -226,10 +221,13 @@ def _correlate(model: LocalModel, left: Array, right: Array) -> Singles:
     return rho
 
 
-def _tile(count: int) -> tuple[int, slice]:
-    """How many columns are solved for so many, and which of them these are."""
+def _tiles(n: int) -> Iterator[tuple[slice, int, slice]]:
+    """Some of n columns, the width of the tile that they are solved in, and their places in it."""
     step = STEP if _is_alike_of_any_width() else TILE
-    return -(-count // step) * step + 2 * MARGIN, slice(MARGIN, MARGIN + count)
+    for start in range(0, n, TILE):
+        count = min(TILE, n - start)
+        width = -(-count // step) * step + 2 * MARGIN
+        yield slice(start, start + count), width, slice(MARGIN, MARGIN + count)
 
 
 @cache
@@ -256,8 +254,7 @@ def _squares(columns: Singles) -> Array:
     """Sums of the squares of columns (n, c), (c,)."""
     total = np.zeros(columns.shape[1])
     for rows in _blocks(len(columns)):
-        part = columns[rows]
-        total += np.einsum("ij,ij->j", part, part)
+        total += np.einsum("ij,ij->j", columns[rows], columns[rows])
     return total
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Boosted trees, which the native core grows on binned inputs: of numbers, or of labels' log odds.
 
-A tree of log odds is a Newton step: a tree of the weighted squared errors of (y - p) / (p (1 - p)),
-with weights p (1 - p).
+Trees are arrays (`Nodes`), whose leaves the core sums up. A tree of log odds is a Newton step: a
+tree of the weighted squared errors of (y - p) / (p (1 - p)), with weights p (1 - p).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from lsgp import _core
-from lsgp.backends.leaves import Nodes
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint8]
@@ -34,6 +33,58 @@ LEAST_GAIN = 1e-5
 SUREST = 1e-6
 #: The curvature p (1 - p) of a label that nothing is known of: that of the rows without a residual.
 CURVATURE = 0.25
+
+
+class Nodes(NamedTuple):
+    """Trees as arrays, one behind the other; children lie behind their parents."""
+
+    feature: NDArray[np.int32]  # (N,) the input that is asked for; -1: a leaf
+    threshold: Array  # (N,) up to which a row goes to the left
+    left: NDArray[np.int32]  # (N,)
+    right: NDArray[np.int32]  # (N,)
+    value: Array  # (N,) of leaves
+    roots: NDArray[np.int32]  # (T,)
+    ends: NDArray[np.int64]  # (k,) of the trees that are summed up, for each sum
+
+    @property
+    def n_leaves(self) -> int:
+        """Of the tree that has the most."""
+        is_leaf = (self.feature < 0).astype(np.int64)
+        return int(np.add.reduceat(is_leaf, self.roots).max())
+
+    def first(self, n_trees: int) -> Nodes:
+        """So many trees of those of one sum, without the nodes of the others."""
+        stop = int(self.roots[n_trees]) if n_trees < len(self.roots) else len(self.feature)
+        own: list[Any] = [array[:stop] for array in self[:5]]
+        return Nodes._make([*own, self.roots[:n_trees], np.array([n_trees])])
+
+    def only(self, first: int, last: int) -> Nodes:
+        """Those of the sums from the first to before the last."""
+        start = int(self.ends[first - 1]) if first else 0
+        stop = int(self.ends[last - 1])
+        return self._replace(roots=self.roots[start:stop], ends=self.ends[first:last] - start)
+
+    def sums(self, X: Array) -> Array:
+        """(q, k) of the leaves that rows (q, d) fall into."""
+        found = np.empty((len(X), len(self.ends)))
+        _core.core.sum_leaves(np.ascontiguousarray(X, dtype=float), *self, found)
+        return found
+
+
+def join(parts: Sequence[Nodes]) -> Nodes:
+    """The trees of all, with the sums of all."""
+    offsets = np.cumsum([0, *(len(part.feature) for part in parts)])
+    before = np.cumsum([0, *(len(part.roots) for part in parts)])
+    moved = [
+        part._replace(
+            left=part.left + np.int32(offset),
+            right=part.right + np.int32(offset),
+            roots=part.roots + np.int32(offset),
+            ends=part.ends + earlier,
+        )
+        for part, offset, earlier in zip(parts, offsets, before, strict=False)
+    ]
+    return Nodes(*(np.concatenate(arrays) for arrays in zip(*moved, strict=True)))
 
 
 class Growth(NamedTuple):
@@ -55,16 +106,7 @@ class Bins(NamedTuple):
 
     @classmethod
     def of(cls, X: Array, n_leaves: int) -> Bins:
-        """Between values where these are few, and with as many rows in each bin where not.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lsgp.backends.grow import Bins
-        >>> bins = Bins.of(np.array([[1.0], [3.0], [3.0], [7.0]]), n_leaves=2)
-        >>> bins.edges, bins.number(np.array([[2.0], [2.5], [100.0]])).ravel()
-        (array([ 2.,  5., inf]), array([0, 1, 2], dtype=uint8))
-        """
+        """Between values where these are few, and with as many rows in each bin where not."""
         room = BYTES_OF_HISTOGRAMS // (BYTES_OF_BIN * n_leaves * max(X.shape[1], 1))
         most = int(np.clip(room, FEWEST_BINS, MOST_BINS))
         edges = [_edges(column, most) for column in X.T]
@@ -134,18 +176,8 @@ def grow(
     for start in range(0, growth.n_trees, at_a_time):
         check()
         own = slice(start, start + at_a_time)
-        _core.core.grow_trees(
-            numbers,
-            *bins,
-            weights,
-            residuals,
-            watched.bins,
-            unseen,
-            float(growth.n_rows_of_leaf),
-            growth.learning_rate,
-            growth.l2,
-            *room.part(own),
-        )
+        rows = numbers, *bins, weights, residuals, watched.bins, unseen
+        room.grow(own, growth, growth.l2, *rows)
         n_grown = min(own.stop, growth.n_trees)
         since_best = n_grown - 1 - int(np.argmin(errors[:n_grown]))
         if growth.patience is not None and since_best >= growth.patience:
@@ -175,7 +207,7 @@ def grow_log_odds(
     errors: list[float] = []
     for k in range(growth.n_trees):
         check()
-        proba = _proba(now)
+        proba = np.exp(log_proba_of_odds(now))[:, -n_columns:]
         for j, room in enumerate(rooms):
             p = np.clip(proba[:, j], SUREST, 1.0 - SUREST)
             slope = p * (1.0 - p)
@@ -183,21 +215,14 @@ def grow_log_odds(
             mean = float(own.mean())
             residuals = (y[:, j] - p) / slope
             before, left = residuals.copy(), np.zeros(len(unseen))
-            _core.core.grow_trees(
-                numbers,
-                *bins,
-                own / mean,
-                residuals,
-                watched.bins,
-                left,
-                float(growth.n_rows_of_leaf),
-                growth.learning_rate,
-                growth.l2 * CURVATURE / mean,
-                *room.part(slice(k, k + 1)),
-            )
+            rows = numbers, *bins, own / mean, residuals, watched.bins, left
+            room.grow(slice(k, k + 1), growth, growth.l2 * CURVATURE / mean, *rows)
             now[:, j] += before - residuals
             unseen[:, j] -= left
-        errors.append(_log_loss(unseen, watched.y))
+        log_p, labels = log_proba_of_odds(unseen), watched.y
+        if n_columns == 1:
+            labels = np.concatenate([1.0 - labels, labels], axis=1)
+        errors.append(-float(np.mean((log_p * labels).sum(axis=1))))
         if growth.patience is not None and k >= growth.patience:
             # The loss of labels that trees separate falls for ever, and soon by next to nothing.
             gained = min(errors[: -growth.patience]) - min(errors)
@@ -215,18 +240,6 @@ def log_proba_of_odds(log_odds: Array) -> Array:
     return np.asarray(log_odds - logsumexp(log_odds, axis=1, keepdims=True))
 
 
-def _proba(log_odds: Array) -> Array:
-    """Probabilities of the columns (n, t)."""
-    return np.exp(log_proba_of_odds(log_odds))[:, -log_odds.shape[1] :]
-
-
-def _log_loss(log_odds: Array, y: Array) -> float:
-    log_p = log_proba_of_odds(log_odds)
-    if y.shape[1] == 1:
-        y = np.concatenate([1.0 - y, y], axis=1)
-    return -float(np.mean((log_p * y).sum(axis=1)))
-
-
 class _Room(NamedTuple):
     """What the core writes trees to."""
 
@@ -242,24 +255,21 @@ class _Room(NamedTuple):
     def of(cls, growth: Growth) -> _Room:
         shape = growth.n_trees, 2 * growth.n_leaves - 1
         feature, left, right = (np.empty(shape, dtype=np.int32) for _ in range(3))
-        n_nodes = np.empty(growth.n_trees, dtype=np.int32)
-        errors = np.empty(growth.n_trees)
+        n_nodes, errors = np.empty(growth.n_trees, dtype=np.int32), np.empty(growth.n_trees)
         return cls(feature, np.empty(shape), left, right, np.empty(shape), n_nodes, errors)
 
-    def part(self, own: slice) -> list[NDArray[Any]]:
-        return [array[own] for array in self]
+    def grow(self, own: slice, growth: Growth, l2: float, *rows: NDArray[Any]) -> None:
+        """Some of the trees; of rows, the residuals and those of the watched change."""
+        limits = float(growth.n_rows_of_leaf), growth.learning_rate, l2
+        _core.core.grow_trees(*rows, *limits, *(array[own] for array in self))
 
     def nodes(self, n_trees: int) -> Nodes:
         """Of the first trees, without the room that they have not taken, one behind the other."""
         n_nodes = self.n_nodes[:n_trees]
         is_there = np.arange(self.feature.shape[1]) < n_nodes[:, None]
         starts = np.concatenate([[0], np.cumsum(n_nodes)[:-1]]).astype(np.int32)
-        return Nodes(
-            self.feature[:n_trees][is_there],
-            self.threshold[:n_trees][is_there],
-            (self.left[:n_trees] + starts[:, None])[is_there],
-            (self.right[:n_trees] + starts[:, None])[is_there],
-            self.value[:n_trees][is_there],
-            starts,
-            np.array([n_trees], dtype=np.int64),
+        moved = self._replace(
+            left=self.left[:n_trees] + starts[:, None], right=self.right[:n_trees] + starts[:, None]
         )
+        own: list[Any] = [array[:n_trees][is_there] for array in moved[:5]]
+        return Nodes._make([*own, starts, np.array([n_trees])])

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One query's local system, solved in NumPy, equation by equation, and all that is known of it.
+"""One query's local system, solved in NumPy, equation by equation, and its derivatives.
 
-The labels [E1] to [E7] are those of the method page.
+The labels [E1] to [E7] are those of the method page. Derivatives in the query keep the rows of the
+neighborhood; everything that [E1] to [E7] compute from the query moves: the cross-covariance, the
+slope of the trend, which is centered at the query, the weights and the adaptive bandwidth. With the
+smooth and the Epanechnikov localizer the prediction is continuous, and this is its derivative
+wherever no two rows compete for the last place of the neighborhood.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from lsgp.method import contract, localizers
-from lsgp.method.contract import LocalModel, LocalProblem
+from lsgp.method.contract import LocalModel, LocalProblem, QueryGradients
 from lsgp.method.trend import TrendPosterior, solve_trend, trend_basis
 
 Array = NDArray[np.floating]
@@ -93,8 +97,7 @@ def solve_system(
         is_finite = np.isfinite((z * z).sum(axis=1)).all()
     if not is_finite:
         return unsolved(problem, contract.STATUS_NOT_FINITE)
-    weights = _weigh(model, offsets)
-    weight, by_log_lengthscale, by_decay = weights.weight, *weights[1:3]
+    weight, by_log_lengthscale, by_decay, unit, unit_by_log_lengthscale = _weigh(model, offsets)
     inside = weight > SMALLEST_WEIGHT
     rows, z, weight = rows[inside], z[inside], weight[inside]
     y = problem.y[rows].astype(float)
@@ -106,7 +109,10 @@ def solve_system(
         rho = correlate(model, near, query, z, with_derivatives)
     else:
         rho, center = _correlate_area(model, near, query, z, area)
-    is_apart = model.has_large_trend or _mean_trend(model, z) > contract.LARGEST_TREND_IN_MATRIX
+    # Mean prior variance of the trend at the neighbors.
+    mean_r2 = float((z * z).sum()) / max(len(z), 1)
+    mean_trend = model.constant_variance + model.slope_variance * mean_r2
+    is_apart = model.has_large_trend or mean_trend > contract.LARGEST_TREND_IN_MATRIX
     trend: TrendPosterior | None = None
     if not is_apart:
         covariance = add_trend(model, rho, z, center)
@@ -155,8 +161,8 @@ def solve_system(
         misfit=misfit,
         trend=trend,
         status=status,
-        noise_unit=weights.noise_unit,
-        noise_unit_by_log_lengthscale=weights.noise_unit_by_log_lengthscale,
+        noise_unit=unit,
+        noise_unit_by_log_lengthscale=unit_by_log_lengthscale,
     )
 
 
@@ -190,16 +196,12 @@ def unsolved(problem: LocalProblem, status: int) -> LocalSystem:
     )
 
 
-class _Weights(NamedTuple):
-    weight: Array  # (m,)
-    by_log_lengthscale: Array  # (m, d)
-    by_decay: Array  # (m,)
-    noise_unit: float
-    noise_unit_by_log_lengthscale: Array  # (d,) of its logarithm
+def _weigh(model: LocalModel, offsets: Array) -> tuple[Array, Array, Array, float, Array]:
+    """Weights of neighbors (m, d) from the query, and the unit of the noise, with derivatives.
 
-
-def _weigh(model: LocalModel, offsets: Array) -> _Weights:
-    """Weights of the neighbors (m, d) from the query, and derivatives of them."""
+    Weights (m,), by the log lengthscales (m, d), by the decay (m,); the unit, and the derivatives
+    of its logarithm in the log lengthscales (d,).
+    """
     m, d = offsets.shape
     z = offsets / model.localizer_scale
     r2 = (z * z).sum(axis=1)
@@ -225,7 +227,7 @@ def _weigh(model: LocalModel, offsets: Array) -> _Weights:
         weight, by_decay = weight / unit, by_decay / unit
     if model.localizer_metric != "scaled":
         by_log_lengthscale, log_unit = np.zeros((m, d)), np.zeros(d)
-    return _Weights(weight, by_log_lengthscale, by_decay, unit, log_unit)
+    return weight, by_log_lengthscale, by_decay, unit, log_unit
 
 
 def correlate(
@@ -271,12 +273,6 @@ def add_trend(
     )
 
 
-def _mean_trend(model: LocalModel, z: Array) -> float:
-    """Mean prior variance of the trend at the neighbors."""
-    mean_r2 = float((z * z).sum()) / max(len(z), 1)
-    return model.constant_variance + model.slope_variance * mean_r2
-
-
 def _factor(
     A: Array, mean_diagonal: float, jitters: Iterable[float]
 ) -> tuple[int, tuple[Array, bool]]:
@@ -301,3 +297,73 @@ def scale_and_dof(model: LocalModel, system: LocalSystem) -> tuple[Array, float]
         return np.full(len(system.misfit), model.signal_variance), math.inf
     dof = model.scale_dof + np.minimum(system.weight, 1.0).sum()
     return (model.scale_dof * model.signal_variance + system.misfit) / dof, dof
+
+
+def differentiate_system(
+    problem: LocalProblem, query: Array, rows: NDArray[np.int32], system: LocalSystem
+) -> QueryGradients:
+    """Derivatives of one local solve in the query's inputs; ``rows`` are its neighborhood."""
+    model = problem.model
+    alpha, beta, z, weight = (
+        np.asarray(part, dtype=float)
+        for part in (system.alpha, system.beta, system.z, system.weight)
+    )
+    z_by_query = -1.0 / model.lengthscale  # (d,), of z in its own input
+    X = problem.X[system.rows].astype(float)
+    by_weight, by_unit = _differentiate_weights(
+        model, problem.X[rows].astype(float) - query, X - query, system
+    )
+    by_k, by_k00 = model.correlation.differentiate(X, query, z, model.lengthscale)  # [E1]
+    # [E2] The noise over the weight, per alpha beta, which vanish with the weight.
+    by_noise = -model.noise_variance * system.noise[:, None] * by_weight
+
+    slope_by_alpha, slope_by_beta = (  # (d, t) and (d,)
+        np.asarray(part, dtype=float) for part in system.slopes(model)
+    )
+
+    def through_A(left: Array, left_slope: Array, right: Array, right_slope: Array) -> Array:
+        """leftᵀ dA right, (d,): noise and the slope's b zᵢ·zⱼ depend on the query."""
+        slope = left_slope * right.sum() + left.sum() * right_slope
+        noise = (left / weight) * (right / weight) @ by_noise
+        return np.asarray(noise + slope * z_by_query)
+
+    targets = list(zip(alpha.T, slope_by_alpha.T, strict=True))
+    mean = np.array([a @ by_k - through_A(a, s, beta, slope_by_beta) for a, s in targets])
+    variance = np.asarray(by_k00 - 2.0 * beta @ by_k)
+    variance += through_A(beta, slope_by_beta, beta, slope_by_beta)
+    if system.variance <= SMALLEST_VARIANCE * system.covariance.k00:
+        variance = np.zeros_like(variance)
+    if np.isinf(model.scale_dof):
+        flat = np.zeros_like(mean), np.zeros_like(variance)
+        return QueryGradients(mean, variance, *flat, by_unit)
+    scale, nu = scale_and_dof(model, system)
+    dof = (weight < 1.0) @ by_weight
+    misfit = np.array([-through_A(a, s, a, s) for a, s in targets])
+    return QueryGradients(mean, variance, (misfit - np.outer(scale, dof)) / nu, dof, by_unit)
+
+
+def _differentiate_weights(
+    model: LocalModel, neighborhood: Array, offsets: Array, system: LocalSystem
+) -> tuple[Array, Array]:
+    """Derivatives (m, d) of the weights of the system, and (d,) of the logarithm of its noise unit.
+
+    ``neighborhood`` and ``offsets`` are all neighbors, and those in the system, from the query.
+    """
+    unit = model.localizer_scale
+    z = offsets / unit
+    r2_by_query = -2.0 * z / unit
+    h2, h2_by_query = model.scaled_bandwidth**2, np.zeros(len(unit))
+    if model.bandwidth is None:
+        all_z = neighborhood / unit
+        r2 = (all_z**2).sum(axis=1)
+        h2 = r2.max(initial=0.0)
+        if h2 == 0:
+            return np.zeros_like(r2_by_query), h2_by_query
+        h2_by_query = -2.0 * all_z[r2.argmax()] / unit
+    s = (z**2).sum(axis=1) / h2
+    by_s = localizers.evaluate(model.localizer, s, model.localizer_decay)[1]
+    by_query = by_s[:, None] * (r2_by_query - np.outer(s, h2_by_query)) / h2
+    if not model.normalize:
+        return by_query, np.zeros(len(unit))
+    by_unit = 0.5 * h2_by_query / h2
+    return by_query / system.noise_unit - np.outer(system.weight, by_unit), by_unit

@@ -15,16 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from lsgp.backends.contract import ScoreRequest, Systems, SystemSize
-from lsgp.backends.dense import Dense
+from lsgp.backends.contract import Dense, ScoreRequest, Systems, SystemSize
 from lsgp.backends.dense_host import HOST
-from lsgp.backends.host import predict_found
+from lsgp.backends.host import plan_blocks, predict_found
 from lsgp.backends.host import prepare as prepare
 from lsgp.backends.host import search as search
-from lsgp.backends.host import takes as takes
-from lsgp.backends.local_system import LocalSystem, scale_and_dof, solve_system
-from lsgp.backends.plan import plan_blocks
-from lsgp.backends.query_gradient import differentiate_system
+from lsgp.backends.local_system import (
+    LocalSystem,
+    differentiate_system,
+    scale_and_dof,
+    solve_system,
+)
 from lsgp.method import contract
 from lsgp.method.contract import (
     Coefficients,
@@ -47,6 +48,7 @@ is_device = False
 factors_once = False
 is_slow = True
 device_name: str | None = None
+takes_from: int | None = None
 dense: Dense = HOST
 
 
@@ -123,11 +125,8 @@ def coefficients(systems: Systems) -> Coefficients:
 def score(request: ScoreRequest) -> Scores:
     """Loss of predicting each target row from its neighbors, and its gradient [E8]."""
     problem, targets, neighbors, objective = request
-
-    def of_system(system: LocalSystem, target: int) -> tuple[float, Array]:
-        return _loss_and_gradient(problem, system, target, objective)
-
-    return _scores(problem, targets, neighbors, of_system)
+    loss = partial(_loss_and_gradient, problem, objective)
+    return _scores(problem, targets, neighbors, loss)
 
 
 def score_many(requests: Sequence[ScoreRequest]) -> list[Scores]:
@@ -142,11 +141,7 @@ def marginal_likelihood(
 
     With the global scale s²; the gradient needs the inverse of A, unlike [E8].
     """
-
-    def of_system(system: LocalSystem, target: int) -> tuple[float, Array]:
-        return _marginal_likelihood(problem.model, system)
-
-    return _scores(problem, targets, neighbors, of_system)
+    return _scores(problem, targets, neighbors, partial(_marginal_likelihood, problem.model))
 
 
 def _scores(
@@ -170,7 +165,7 @@ def _scores(
 
 
 def _loss_and_gradient(
-    problem: LocalProblem, system: LocalSystem, target: int, objective: str
+    problem: LocalProblem, objective: str, system: LocalSystem, target: int
 ) -> tuple[float, Array]:
     model, covariance = problem.model, system.covariance
     scale, dof = scale_and_dof(model, system)
@@ -257,7 +252,9 @@ def _through_metric(system: LocalSystem, by_slopes: Array, by_weight: Array) -> 
     return np.asarray(by_weight @ system.weight_by_log_lengthscale + through_slopes)
 
 
-def _marginal_likelihood(model: LocalModel, system: LocalSystem) -> tuple[float, Array]:
+def _marginal_likelihood(
+    model: LocalModel, system: LocalSystem, target: int
+) -> tuple[float, Array]:
     m, n_targets = system.y.shape
     s2, covariance = model.signal_variance, system.covariance
     misfit = float(system.misfit.sum()) / n_targets

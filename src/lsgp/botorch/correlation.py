@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lsgp.backends.local_system import SMALLEST_WEIGHT
-from lsgp.botorch.functions import as_tensor, elementwise, inputs_of
+from lsgp.botorch.functions import Formula, as_tensor, elementwise, inputs_of
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.method import localizers
 from lsgp.method.contract import LocalModel, LocalProblem, jitters
-from lsgp.method.kernels import KERNELS
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 from lsgp.solvers.errors import trend_deviations
 from lsgp.solvers.exact import ExactSolver
 from lsgp.solvers.local import LocalSolver
 from lsgp.solvers.solver import Solver
 
-Formula = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
 #: Scaled points (..., p, e) and (..., r, e) to their correlations (..., p, r).
 Correlate = Callable[[Tensor, Tensor], Tensor]
 
@@ -42,8 +40,14 @@ RIDGE = 1e-12
 def correlations(ensemble: Ensemble, X: Tensor) -> Tensor:
     """Of the errors at points that belong together, (b, q, q, t) for X (b, q, d)."""
     b, q, d = X.shape
-    parts = []
-    step = max(1, LARGEST_TENSOR // _numbers_per_batch(ensemble, q))
+    # Numbers in the largest tensors of one joint prediction: rows with rows, or with inputs.
+    sizes = [1]
+    for fitted in ensemble.models:
+        n, e = fitted.problem.X.shape
+        m = min(n, fitted.n_neighbors or n)
+        is_exact = any(isinstance(part, ExactSolver) for _, part in fitted.solver.parts())
+        sizes += [q * n * e] if is_exact else [q * m * m, min(n, q * m) ** 2, q * m * e]
+    parts, step = [], max(1, LARGEST_TENSOR // max(sizes))
     for start in range(0, b, step):
         part = X[start : start + step]
         columns: list[Tensor] = [torch.zeros(()) for _ in range(ensemble.n_targets)]
@@ -55,23 +59,6 @@ def correlations(ensemble: Ensemble, X: Tensor) -> Tensor:
                     columns[j] = columns[j] + own
         parts.append(torch.stack(columns, dim=-1))
     return torch.cat(parts)
-
-
-def _numbers_per_batch(ensemble: Ensemble, q: int) -> int:
-    """In the largest tensors of one joint prediction, roughly: rows with rows, or with inputs."""
-    sizes = [1]
-    for fitted in ensemble.models:
-        n, e = fitted.problem.X.shape
-        if _is_exact(fitted.solver):
-            sizes.append(q * n * e)
-        else:
-            m = min(n, fitted.n_neighbors or n)
-            sizes.append(max(q * m * m, min(n, q * m) ** 2, q * m * e))
-    return max(sizes)
-
-
-def _is_exact(solver: Solver) -> bool:
-    return any(isinstance(part, ExactSolver) for _, part in solver.parts())
 
 
 def _normalized(covariance: Tensor) -> Tensor:
@@ -113,6 +100,21 @@ def _correlate_sum(kernel: SumKernel, left: Tensor, right: Tensor) -> Tensor:
     return (1.0 - s) * _correlate(one, left, right) + s * scaled
 
 
+def _trend_variance(model: LocalModel) -> NDArray[np.float64]:
+    """Prior variances (1 + e,) of the constant and of the slopes."""
+    slopes = [model.slope_variance] * len(model.lengthscale)
+    return np.array([model.constant_variance, *slopes])
+
+
+def _solve_trend(gram: Tensor, variance: NDArray[np.float64], rest: Tensor) -> Tensor:
+    """kappa of [E10], (..., a)."""
+    diagonal = torch.diagonal(gram, dim1=-2, dim2=-1).detach()
+    ridge = torch.where(torch.from_numpy(np.isinf(variance)), RIDGE * diagonal, 0.0)
+    P = gram + torch.diag_embed(ridge + as_tensor(1.0 / variance))
+    solved: Tensor = torch.linalg.solve(P, rest[..., None])[..., 0]
+    return solved
+
+
 # ---- from one system of all rows ----
 
 
@@ -121,7 +123,7 @@ def _exact_covariance(solver: ExactSolver, queries: Tensor, correlate: Correlate
     system, model = solver.joint_system, solver.problem.model
     z = (queries - as_tensor(system.center)) / as_tensor(model.lengthscale)
     k = correlate(z, as_tensor(system.z))
-    solved = k @ as_tensor(system.inverse_factor).T
+    solved = k @ as_tensor(system.factor.to_host()).T
     total = correlate(z, z) - solved @ solved.transpose(-1, -2)
     variance = _trend_variance(model)
     is_there = variance > 0
@@ -150,12 +152,22 @@ def _local_covariance(solver: Solver, queries: Tensor, formula: Formula) -> Tens
     assert isinstance(solver, LocalSolver), "an exact one has another covariance"
     problem, model = solver.units, solver.problem.model
     b, q, e = queries.shape
-    given = queries.detach().numpy().reshape(-1, e)
-    found = solver.neighborhoods(given)
+    found = solver.neighborhoods(queries.detach().numpy().reshape(-1, e))
     neighbors = found.reshape(b, q, -1)
-    rows, places = _unions(neighbors)
-    K = _correlate_rows(problem, rows)
-    beta, unit = _coefficients(problem, queries, neighbors, _blocks(K, places), formula)
+    # Rows (b, u) that are neighbors in each joint prediction, and where neighbors are in them. Rows
+    # that pad, and neighbors that do, are row 0: what is multiplied with them is 0.
+    distinct = [np.unique(each, return_inverse=True) for each in neighbors]
+    rows = np.zeros((b, max(len(own) for own, _ in distinct)), np.int32)
+    places = np.empty(neighbors.shape, np.int64)
+    K, blocks = np.empty((*rows.shape, rows.shape[1])), []
+    for i, (own, where) in enumerate(distinct):
+        rows[i, : len(own)] = np.maximum(own, 0)
+        places[i] = where.reshape(neighbors.shape[1:])
+        at_rows = problem.X[rows[i]].astype(float)
+        z_own = at_rows / model.lengthscale
+        K[i] = model.correlation.cross(at_rows, z_own, at_rows, z_own)
+        blocks.append(K[i][places[i][:, :, None], places[i][:, None, :]])
+    beta, unit = _coefficients(problem, queries, neighbors, as_tensor(np.stack(blocks)), formula)
     B = torch.zeros(b, q, rows.shape[1], dtype=torch.float64)
     B = B.scatter_add(2, torch.from_numpy(places), beta)
     scale = as_tensor(model.lengthscale)
@@ -171,37 +183,6 @@ def _local_covariance(solver: Solver, queries: Tensor, formula: Formula) -> Tens
     by_trend = torch.cat([1.0 - beta.sum(dim=-1, keepdim=True), -along], dim=-1)
     by_trend = by_trend * as_tensor(trend_deviations(model))
     return total + by_trend @ by_trend.transpose(-1, -2)
-
-
-def _unions(neighbors: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Rows (b, u) that are neighbors in each joint prediction, and where neighbors are in them.
-
-    Rows that pad, and neighbors that do, are row 0: what is multiplied with them is 0.
-    """
-    distinct = [np.unique(each, return_inverse=True) for each in neighbors]
-    rows = np.zeros((len(neighbors), max(len(own) for own, _ in distinct)), np.int32)
-    places = np.empty(neighbors.shape, np.int64)
-    for i, (own, where) in enumerate(distinct):
-        rows[i, : len(own)] = np.maximum(own, 0)
-        places[i] = where.reshape(neighbors.shape[1:])
-    return rows, places
-
-
-def _correlate_rows(problem: LocalProblem, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Of rows (b, u) with each other, (b, u, u)."""
-    cross = problem.model.correlation.cross
-    K = np.empty((*rows.shape, rows.shape[1]))
-    for i, own in enumerate(rows):
-        X = problem.X[own].astype(float)
-        z = X / problem.model.lengthscale
-        K[i] = cross(X, z, X, z)
-    return K
-
-
-def _blocks(K: NDArray[np.float64], places: NDArray[np.int64]) -> Tensor:
-    """Of matrices (b, u, u), those of the places (b, q, m) of each query, (b, q, m, m)."""
-    found = [own[at[:, :, None], at[:, None, :]] for own, at in zip(K, places, strict=True)]
-    return as_tensor(np.stack(found))
 
 
 def _coefficients(
@@ -226,7 +207,11 @@ def _coefficients(
     noise = noise / torch.where(is_in, weight, 1.0)
     K = K * is_in[..., :, None] * is_in[..., None, :]
     own = torch.where(is_in, noise, 0.0) + (~is_in).double()
-    L = _factor(K + torch.diag_embed(own))  # [E2]
+    A, eye = K + torch.diag_embed(own), torch.eye(K.shape[-1], dtype=torch.float64)  # [E2]
+    for jitter in jitters():
+        L, failed = torch.linalg.cholesky_ex(A + jitter * eye)
+        if not failed.any():
+            break
     k = elementwise(formula, (z**2).sum(dim=-1)) * is_in
     variance = _trend_variance(model)
     is_there = variance > 0
@@ -261,29 +246,3 @@ def _weigh(model: LocalModel, offsets: Tensor, is_row: Tensor) -> tuple[Tensor, 
         return weight, torch.ones_like(h2)
     unit = torch.sqrt(safe) * model.localizer_unit
     return weight / unit[..., None], unit
-
-
-def _factor(A: Tensor) -> Tensor:
-    """Cholesky factors of matrices of diagonal about 1, with jitter if one of them needs it."""
-    eye = torch.eye(A.shape[-1], dtype=torch.float64)
-    for jitter in jitters():
-        L, failed = torch.linalg.cholesky_ex(A + jitter * eye)
-        if not failed.any():
-            break
-    result: Tensor = L
-    return result
-
-
-def _trend_variance(model: LocalModel) -> NDArray[np.float64]:
-    """Prior variances (1 + e,) of the constant and of the slopes."""
-    slopes = [model.slope_variance] * len(model.lengthscale)
-    return np.array([model.constant_variance, *slopes])
-
-
-def _solve_trend(gram: Tensor, variance: NDArray[np.float64], rest: Tensor) -> Tensor:
-    """kappa of [E10], (..., a)."""
-    diagonal = torch.diagonal(gram, dim1=-2, dim2=-1).detach()
-    ridge = torch.where(torch.from_numpy(np.isinf(variance)), RIDGE * diagonal, 0.0)
-    P = gram + torch.diag_embed(ridge + as_tensor(1.0 / variance))
-    solved: Tensor = torch.linalg.solve(P, rest[..., None])[..., 0]
-    return solved

@@ -20,7 +20,8 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.gradients import predict_with_gradient
 from lsgp.ensemble.predict import predict_distribution
 
-Array = NDArray[np.float64]
+#: A function that returns values and their derivatives.
+Formula = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
 
 
 def as_tensor(values: NDArray[Any]) -> Tensor:
@@ -30,9 +31,7 @@ def as_tensor(values: NDArray[Any]) -> Tensor:
 
 class _Elementwise(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, function: Callable[[Array], tuple[NDArray[Any], NDArray[Any]]]
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, function: Formula) -> Tensor:
         value, derivative = function(x.detach().numpy())
         ctx.save_for_backward(as_tensor(derivative))
         return as_tensor(value)
@@ -43,10 +42,8 @@ class _Elementwise(torch.autograd.Function):
         return gradient * derivative, None
 
 
-def elementwise(
-    function: Callable[[Array], tuple[NDArray[Any], NDArray[Any]]], x: Tensor
-) -> Tensor:
-    """A function that returns values and their derivatives, of each number of x."""
+def elementwise(function: Formula, x: Tensor) -> Tensor:
+    """A function of each number of x."""
     result: Tensor = _Elementwise.apply(x, function)
     return result
 
@@ -76,13 +73,11 @@ class _MeanAndStd(torch.autograd.Function):
         given = X.detach().numpy()
         if not ctx.needs_input_grad[0]:
             predicted = predict_distribution(ensemble, given, kind, resources)
-            shape = (len(given), ensemble.n_targets)
-            mean, std = predicted.mean.reshape(shape), predicted.std.reshape(shape)
-        else:
-            found = predict_with_gradient(ensemble, given, kind, resources)
-            ctx.save_for_backward(as_tensor(found.by_mean), as_tensor(found.by_std))
-            mean, std = found.mean, found.std
-        return as_tensor(mean), as_tensor(std)
+            mean, std = ensemble.in_columns(predicted.mean), ensemble.in_columns(predicted.std)
+            return as_tensor(mean), as_tensor(std)
+        found = predict_with_gradient(ensemble, given, kind, resources)
+        ctx.save_for_backward(as_tensor(found.by_mean), as_tensor(found.by_std))
+        return as_tensor(found.mean), as_tensor(found.std)
 
     @staticmethod
     def backward(ctx: Any, by_mean: Tensor, by_std: Tensor) -> tuple[Tensor, None, None, None]:

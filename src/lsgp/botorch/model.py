@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
+import numpy as np
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
@@ -14,6 +15,7 @@ from botorch.posteriors import Posterior
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from linear_operator import to_linear_operator
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -119,33 +121,33 @@ class LSGPModel(Model):
         b, q, _ = joint.shape
         points = joint.reshape(-1, d)
         mean, std = mean_and_std(ensemble, points, "latent", resources)
-        self._check_finite(std)
+        infinite = torch.isinf(std).any(dim=-1)
+        if infinite.any():
+            raise ValueError(
+                f"{int(infinite.sum())} of {b * q} predictions have 2 degrees of freedom or fewer, "
+                "and no variance. Fit with Hyperparameters(scale='global'), or with more neighbors."
+            )
         mean, std = (part.reshape(b, q, -1)[..., outputs] for part in (mean, std))
         # At a single point a correlation is 1, and needs no algebra.
         R = correlations(ensemble, joint)[..., outputs] if q > 1 else std.new_ones(b, 1, 1, 1)
         covariance = R * std[:, :, None, :] * std[:, None, :, :]
+        noise = torch.zeros_like(std)
         if isinstance(observation_noise, Tensor):
             given = observation_noise.to("cpu", torch.float64)
             noise = given.expand(*X.shape[:-1], len(outputs)).reshape(b, q, -1)
-            covariance = covariance + _diagonal(noise)
         elif observation_noise:
             observed = mean_and_std(ensemble, points, "observation", resources)[1]
             observed = observed.reshape(b, q, -1)[..., outputs]
-            covariance = covariance + _diagonal((observed**2 - std**2).clamp(min=0.0))
-        shape = X.shape[:-2]
-        normals = [
-            MultivariateNormal(
-                mean[..., j].reshape(*shape, q).to(X),
-                # Lazily factored, with jitter where points all but coincide.
-                to_linear_operator(covariance[..., j].reshape(*shape, q, q).to(X)),
-            )
-            for j in range(len(outputs))
-        ]
-        joined = (
-            normals[0]
-            if len(normals) == 1
-            else MultitaskMultivariateNormal.from_independent_mvns(normals)
-        )
+            noise = (observed**2 - std**2).clamp(min=0.0)
+        covariance = covariance + torch.diag_embed(noise.transpose(-1, -2)).movedim(1, -1)
+        shape, normals = X.shape[:-2], []
+        for j in range(len(outputs)):
+            # Lazily factored, with jitter where points all but coincide.
+            lazy = to_linear_operator(covariance[..., j].reshape(*shape, q, q).to(X))
+            normals.append(MultivariateNormal(mean[..., j].reshape(*shape, q).to(X), lazy))
+        joined = normals[0]
+        if len(normals) > 1:
+            joined = MultitaskMultivariateNormal.from_independent_mvns(normals)
         posterior = GPyTorchPosterior(joined)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
@@ -171,11 +173,13 @@ class LSGPModel(Model):
                 f"X of shape {tuple(X.shape)} and Y of shape {tuple(Y.shape)} are several sets of "
                 "observations, and a model has one. Condition it on each of them."
             )
-        rows = X.detach().cpu().double().reshape(-1, X.shape[-1]).numpy()
-        targets = Y.detach().cpu().double().reshape(len(rows), -1).numpy()
-        noise = kwargs.get("noise")
+
+        def numbers(values: Tensor) -> NDArray[np.float64]:
+            return values.detach().cpu().double().reshape(X.shape[-2], -1).numpy()
+
+        rows, targets, noise = numbers(X), numbers(Y), kwargs.get("noise")
         if noise is not None:
-            noise = noise.detach().cpu().double().reshape(len(rows), -1).numpy()
+            noise = numbers(noise)
             noise = noise[:, 0] if noise.shape[1] == 1 else noise
         if not self.estimator.ensemble_.target_shape:
             targets = targets[:, 0]
@@ -186,20 +190,6 @@ class LSGPModel(Model):
     def subset_output(self, idcs: list[int]) -> LSGPModel:
         """The model of some of its outputs."""
         return LSGPModel(self.estimator, [self.outputs[j] for j in idcs])
-
-    def _check_finite(self, std: Tensor) -> None:
-        infinite = torch.isinf(std).any(dim=-1)
-        if infinite.any():
-            raise ValueError(
-                f"{int(infinite.sum())} of {len(infinite)} predictions have 2 degrees of freedom "
-                "or fewer, and no variance. Fit with Hyperparameters(scale='global'), or with "
-                "more neighbors."
-            )
-
-
-def _diagonal(values: Tensor) -> Tensor:
-    """Matrices (b, q, q, m) with values (b, q, m) on their diagonals."""
-    return torch.diag_embed(values.transpose(-1, -2)).movedim(1, -1)
 
 
 def _checked_outputs(given: Iterable[int], n: int) -> list[int]:

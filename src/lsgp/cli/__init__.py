@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line ``lsgp``: one module per command, tables in and out.
+"""The command line ``lsgp``: tables in and out.
 
-`parser` says what can be typed; the module of a command is imported when it is run. Errors are
-one line on stderr and exit code 2; Ctrl-C is exit code 130.
+`parser` says what can be typed; the module of a command is imported when it is run, and has a
+function ``run_...`` for it. Errors are one line on stderr and exit code 2; Ctrl-C is exit code 130.
 
-`tables` opens files, `rows` says which rows are complete, `roles` (of a fit) and `models` (of a
-saved model) say what columns are, `tasks` has what differs between numbers and labels, and
-`outputs` writes.
+`table` is what a table is, `csv_table` reads CSV, and `tables` opens files for reading and writing.
+`models` loads models, `roles` says what columns are to them, and `tasks` has what differs between
+models of numbers and of labels.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ import argparse
 import os
 import signal
 import sys
-import threading
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from lsgp.cli.console import Voice, one_line
+from lsgp.cli.console import Voice, handled, one_line
 from lsgp.cli.errors import CommandError
 from lsgp.cli.parser import make_parser
 
 __all__ = ["main"]
+
+#: Where a command is, if not in the module of its name.
+MODULES = {"evaluate": "predict", "report": "predict", "map": "maps", "fill": "maps"}
 
 NO_POLARS = (
     "Tables are read with polars, which is not installed. Install it with: pip install 'lsgp[cli]' "
@@ -53,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(options: argparse.Namespace, voice: Voice) -> None:
-    import_module(f"lsgp.cli.{options.command}").run(options, voice)
+    # The module of clusters needs an extra.
+    is_on_cluster = getattr(options, "scheduler", None) is not None
+    name = "cluster" if is_on_cluster else MODULES.get(options.command, options.command)
+    run = getattr(import_module(f"lsgp.cli.{name}"), f"run_{options.command}")
+    voice.started = time.perf_counter()
+    run(options, voice)
 
 
 def run_program(
@@ -66,10 +73,9 @@ def run_program(
         options = parser.parse_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
-    name = " ".join(filter(None, [parser.prog, getattr(options, "command", None)]))
-    voice = Voice(getattr(options, "quiet", False), getattr(options, "json", False))
+    voice = Voice(options)
     try:
-        with _signals(), warnings.catch_warnings():
+        with handled(signal.SIGTERM, _terminate), warnings.catch_warnings():
             voice.listen_to_warnings()
             run(options, voice)
             sys.stdout.flush()
@@ -88,25 +94,14 @@ def run_program(
         message = _explain(error)
         if message is None:
             raise
+        name = " ".join(filter(None, [parser.prog, getattr(options, "command", None)]))
         sys.stderr.write(f"{name}: {message}\n")
         return EXIT_ERROR
 
 
-@contextmanager
-def _signals() -> Iterator[None]:
+def _terminate(*_: object) -> None:
     """Let SIGTERM end the command like an exception, so that temporary files are removed."""
-
-    def terminate(*_: object) -> None:
-        raise SystemExit(EXIT_TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    raise SystemExit(EXIT_TERMINATED)
 
 
 def _explain(error: Exception) -> str | None:

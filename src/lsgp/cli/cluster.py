@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import dask
 import dask.dataframe as dd
@@ -21,39 +20,44 @@ from numpy.typing import NDArray
 
 import lsgp.distributed
 from lsgp import PredictiveDistribution
-from lsgp.cli.classification import label_columns
 from lsgp.cli.console import Voice
-from lsgp.cli.describe import describe_model, describe_models
-from lsgp.cli.errors import CommandError, did_you_mean, list_names
-from lsgp.cli.estimators import asked_of_spread, make_estimator
+from lsgp.cli.errors import CommandError, did_you_mean, list_names, require_file
 from lsgp.cli.fit import interrupts_end_tuning, say_fitted, say_left_out
-from lsgp.cli.models import input_columns, kept_columns
-from lsgp.cli.regression import number_columns
-from lsgp.cli.roles import find_roles
-from lsgp.cli.rows import Inputs, Mask
-from lsgp.cli.table import Column
-from lsgp.cli.tasks import task_of
+from lsgp.cli.info import describe_model, describe_models
+from lsgp.cli.models import asked_of_spread, make_estimator
+from lsgp.cli.predict import kept_columns, predicted_frame, say_predicted
+from lsgp.cli.roles import Roles, find_inputs, find_roles
+from lsgp.cli.table import Column, DataType, Table, present_rows
+from lsgp.cli.tasks import label_columns, number_columns, task_of
 from lsgp.compute.files import replace_folder
 from lsgp.compute.text import count
 from lsgp.distributed.cluster import Cluster
-from lsgp.distributed.folder import MANIFEST
 from lsgp.distributed.model import DistributedModel
 from lsgp.distributed.transfer import Estimator, ModelPath
-from lsgp.inputs.encoding.text import MISSING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
-class Folder(NamedTuple):
-    """A folder of Parquet files, as far as its columns go, and its rows on the cluster."""
+class Folder(Table):
+    """A folder of Parquet files, which may be a pattern or an address; `frame` has its rows."""
 
-    name: str
-    columns: dict[str, Column]
-    frame: Any  # dask.dataframe.DataFrame
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        if not os.path.exists(path) and not any(sign in path for sign in "*:"):
+            beside = Path(path).parent
+            names = [entry.name for entry in beside.iterdir()] if beside.is_dir() else []
+            raise CommandError(f"There is no folder {path}.{did_you_mean(Path(path).name, names)}")
+        frame = dd.read_parquet(path)
+        kinds = {"i": "number", "u": "number", "f": "number", "b": "flag", "O": "text"}
+        self.columns = {
+            str(name): Column(kinds.get(dtype.kind, str(dtype)), pl.Unknown)
+            for name, dtype in frame.dtypes.items()
+        }
+        # Partitions that stay as they are, whichever columns are wanted.
+        self.frame: Any = dd.from_delayed(frame.to_delayed(), meta=frame._meta, verify_meta=False)
 
-    def keep_as_text(self, names: Sequence[str]) -> None:
-        """Columns of Parquet files have their types."""
+    def usable(self, roles: Roles, strict: bool) -> Any:
+        """The rows that a model can use, with the columns that have a role."""
+        rows = self.frame[list(dict.fromkeys([*roles.inputs, *roles.needed]))]
+        return rows.map_partitions(usable_part, roles, strict, meta=rows._meta)
 
 
 def refuse_options(options: argparse.Namespace, names: Sequence[str]) -> None:
@@ -85,134 +89,81 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
         yield client
 
 
-def open_folder(path: str) -> Folder:
-    """The columns and partitions of a folder, which may be a pattern or an address."""
-    if not os.path.exists(path) and not any(sign in path for sign in "*:"):
-        beside = Path(path).parent
-        names = [entry.name for entry in beside.iterdir()] if beside.is_dir() else []
-        raise CommandError(f"There is no folder {path}.{did_you_mean(Path(path).name, names)}")
-    frame = dd.read_parquet(path)
-    kinds = {"i": "number", "u": "number", "f": "number", "b": "flag", "O": "text"}
-    columns = {
-        str(name): Column(kinds.get(dtype.kind, str(dtype)), pl.Unknown)
-        for name, dtype in frame.dtypes.items()
-    }
-    # Partitions that stay as they are, whichever columns are wanted.
-    frame = dd.from_delayed(frame.to_delayed(), meta=frame._meta, verify_meta=False)
-    return Folder(path, columns, frame)
-
-
-# -- fit -------------------------------------------------------------------------------------------
-
-
-def fit(options: argparse.Namespace, voice: Voice) -> None:
+def run_fit(options: argparse.Namespace, voice: Voice) -> None:
     """Fit a model to the rows of a folder, and save it as a file or a folder."""
-    started = time.perf_counter()
     refuse_options(options, ("queries", "format", "separator"))
     with connected(options) as client:
-        folder = open_folder(options.data)
+        folder = Folder(options.data)
         roles = find_roles(options, folder)
-        inputs, targets = roles.inputs, roles.targets.names
-        model = make_estimator(options, voice, len(inputs.names), roles.targets.are_labels)
+        targets = list(roles.targets)
+        model = make_estimator(options, voice, len(roles.inputs), roles.are_labels)
         say_left_out(roles, folder, voice)
-        needed = [*targets, *roles.beside.values()]
-        frame = folder.frame[list(dict.fromkeys([*inputs.names, *needed]))]
-        labels = targets if roles.targets.are_labels else []
-        frame = frame.map_partitions(
-            usable_part, Needs(inputs, needed, labels), options.strict, meta=frame._meta
-        )
+        rows = folder.usable(roles, options.strict)
         with interrupts_end_tuning():
-            fitted = lsgp.distributed.fit(
-                model, frame, targets[0] if len(targets) == 1 else targets, client, **roles.beside
-            )
+            y = targets[0] if len(targets) == 1 else targets
+            fitted = lsgp.distributed.fit(model, rows, y, client, **roles.beside)
         fitted.save(options.output)
     unused = [*roles.left_out, *say_fitted(fitted.estimator, voice)]
-    seconds = time.perf_counter() - started
-    rate = f"{fitted.n_rows / seconds:,.0f} rows a second"
-    summary = {
-        "command": "fit",
-        "output": options.output,
-        "n_rows": fitted.n_rows,
-        "n_partitions": fitted.n_partitions,
-        "columns_not_used": unused,
-        **describe_model(fitted.estimator),
-        "n_train": fitted.n_rows,  # the estimator itself has none
-        "seconds": seconds,
-    }
-    lines = [
-        ("Model", f"{options.output}, in {seconds:.1f} s ({rate})"),
-        ("Target", list_names(targets)),
-        ("Inputs", list_names(name for name in inputs.names if name not in unused)),
-        ("Rows", f"{fitted.n_rows:,} in {count(fitted.n_partitions, 'partition')}"),
-        *describe_models(fitted.estimator),
-    ]
-    voice.summarize(summary, lines)
+    rate = f"{fitted.n_rows / voice.seconds:,.0f} rows a second"
+    voice.summarize(
+        {
+            "n_rows": fitted.n_rows,
+            "n_partitions": fitted.n_partitions,
+            "columns_not_used": unused,
+            **describe_model(fitted.estimator),
+            "n_train": fitted.n_rows,  # the estimator itself has none
+        },
+        [
+            ("Model", f"{options.output}, in {voice.seconds:.1f} s ({rate})"),
+            ("Target", list_names(targets)),
+            ("Inputs", list_names(name for name in roles.inputs if name not in unused)),
+            ("Rows", f"{fitted.n_rows:,} in {count(fitted.n_partitions, 'partition')}"),
+            *describe_models(fitted.estimator),
+        ],
+    )
 
 
-# -- predict ---------------------------------------------------------------------------------------
-
-
-def predict(options: argparse.Namespace, voice: Voice) -> None:
+def run_predict(options: argparse.Namespace, voice: Voice) -> None:
     """Predict the rows of a folder into another folder, a file for each partition."""
-    started = time.perf_counter()
     refuse_options(options, ("format", "separator", "output_format"))
-    if not os.path.exists(options.model):
-        raise CommandError(f"There is no model {options.model}.")
+    require_file(options.model)
     target = Path(options.output)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CommandError(f"{target} is there already. Name a new folder for the predictions.")
     with connected(options) as client:
         cluster = Cluster(client, int(voice.shows_progress))
-        folder = open_folder(options.data)
+        folder = Folder(options.data)
         model, estimator = open_model(options.model)
         task = task_of(estimator)
-        spread, outputs = asked_of_spread(estimator, options), list(task.outputs())
-        own = estimator.ensemble_.classification
-        classes = None if own is None else own.classes
-        inputs = input_columns(estimator, folder)
-        kept = kept_columns(options, folder, inputs.names, outputs)
-        rows = folder.frame[list(dict.fromkeys([*inputs.names, *kept]))]
-        usable = rows[inputs.names].map_partitions(
-            usable_part, Needs(inputs), options.strict, meta=rows._meta[inputs.names]
-        )
-        parts = zip(*parts_of(model, usable, spread), strict=True)
+        spread, outputs = asked_of_spread(estimator, options), task.outputs()
+        roles = find_inputs(estimator, folder)
+        kept = kept_columns(options, folder, roles.inputs, list(outputs))
+        written = Output(roles, kept, outputs, spread, task.classes)
+        rows = folder.frame[list(dict.fromkeys([*roles.inputs, *kept]))].to_delayed()
+        parts = parts_of(model, folder.usable(roles, options.strict), spread)
         with replace_folder(target) as place:
-            written = [
+            jobs = [
                 dask.delayed(write_partition)(
                     piece,
                     part,
-                    Output(inputs, kept, outputs, spread, classes),
+                    written,
                     str(place / f"part-{k:05d}.parquet"),
                     dask_key_name=cluster.key("write"),
                 )
-                for k, (piece, part) in enumerate(zip(rows.to_delayed(), parts, strict=True))
+                for k, (piece, *part) in enumerate(zip(rows, *parts, strict=True))
             ]
-            sizes = cluster.gather(client.compute(written), "Predicting")
-    seconds = time.perf_counter() - started
+            sizes = cluster.gather(client.compute(jobs), "Predicting")
     n_rows, n_predicted = (sum(each) for each in zip(*sizes, strict=True))
-    if n_predicted < n_rows:
-        n_missing = count(n_rows - n_predicted, "row")
-        voice.note(f"{n_missing} of {folder.name} not predicted: a missing input")
-    summary = {
-        "command": "predict",
-        "output": options.output,
-        "n_rows": n_rows,
-        "n_predicted": n_predicted,
-        "n_missing_inputs": n_rows - n_predicted,
-        "columns": [*kept, *outputs],
-        **spread,
-        "seconds": seconds,
-    }
-    rate = f"{count(n_rows, 'row')} in {seconds:.1f} s ({n_rows / seconds:,.0f} a second)"
-    voice.summarize(summary, [("Predictions", options.output), ("Rows", rate)])
+    n_missing = n_rows - n_predicted
+    if n_missing:
+        voice.note(f"{count(n_missing, 'row')} of {folder.name} not predicted: a missing input")
+    say_predicted(options, voice, n_rows, n_missing, folder, [*kept, *outputs], spread)
 
 
 def open_model(path: str) -> tuple[str | DistributedModel, Estimator]:
     """A model of a folder or of a file, and its estimator."""
     if os.path.isdir(path):
-        if not os.path.exists(os.path.join(path, MANIFEST)):
-            raise CommandError(f"{path} is a folder without a model: it has no {MANIFEST}.")
-        model = lsgp.distributed.DistributedModel.load(path)
+        model = DistributedModel.load(path)
         return model, model.estimator
     return path, ModelPath.of(path).open()
 
@@ -227,23 +178,24 @@ def parts_of(
         found = getattr(lsgp.distributed, method)(model, frame, **options)
     else:
         found = getattr(model, method)(frame, **options)
-    if not spread:
-        found = [found]
-    return [list(part.to_delayed()) for part in found]
+    return [list(part.to_delayed()) for part in (found if spread else [found])]
+
+
+# -- on the workers --------------------------------------------------------------------------------
 
 
 class Output(NamedTuple):
     """What is written of each partition."""
 
-    inputs: Inputs
+    roles: Roles
     kept: list[str]  # columns that are copied
-    names: list[str]  # of the predictions
+    columns: dict[str, DataType]  # of the predictions
     spread: dict[str, Any]
     classes: NDArray[Any] | None
 
 
 def write_partition(
-    rows: DataFrame, parts: Sequence[DataFrame], output: Output, path: str
+    rows: pd.DataFrame, parts: Sequence[pd.DataFrame], output: Output, path: str
 ) -> tuple[int, int]:
     """Write predictions beside the columns that are kept; numbers of rows, and of predicted ones.
 
@@ -254,52 +206,22 @@ def write_partition(
         columns = label_columns(values[0], output.classes)
     else:
         columns = number_columns(PredictiveDistribution(*values), output.spread["level"])
-    places = np.flatnonzero(usable_rows(rows, Needs(output.inputs)))
-    predicted = pd.DataFrame(dict(zip(output.names, columns, strict=True)), index=places)
-    predicted = predicted.reindex(np.arange(len(rows))).set_axis(rows.index)
+    usable = output.roles.usable(pl.from_pandas(rows[output.roles.inputs]), strict=False)
+    predicted = predicted_frame(columns, output.columns, usable).to_pandas().set_axis(rows.index)
     temporary = f"{path}.{os.getpid()}.tmp"
     pd.concat([rows[output.kept], predicted], axis=1).to_parquet(temporary)
     os.replace(temporary, path)
-    return len(rows), len(places)
+    return len(rows), int(np.count_nonzero(usable))
 
 
-# -- rows ------------------------------------------------------------------------------------------
-
-
-class Needs(NamedTuple):
-    """What a row must have to be of use."""
-
-    inputs: Inputs
-    others: Sequence[str] = ()
-    labels: Sequence[str] = ()  # of the others, those in which a marker of missing values is one
-
-    def present(self, frame: DataFrame, name: str) -> Mask:
-        """Which rows have something in a column: a finite number, or anything else."""
-        cells = frame[name]
-        if cells.dtype.kind in "iuf":
-            return np.isfinite(cells.to_numpy(dtype=float, na_value=np.nan))
-        markers = MISSING if name in self.labels else ()
-        return np.asarray(cells.notna() & ~cells.isin(markers))
-
-
-def usable_part(frame: DataFrame, needs: Needs, strict: bool) -> DataFrame:
+def usable_part(rows: pd.DataFrame, roles: Roles, strict: bool) -> pd.DataFrame:
     """The rows that a model can use; if ``strict``, CommandError if one has a hole."""
-    if strict:
-        for name in [*needs.others, *needs.inputs.names]:
-            n_missing = int(np.count_nonzero(~needs.present(frame, name)))
-            if n_missing:
-                raise CommandError(
-                    f"{count(n_missing, 'row')} of a partition miss a value in {name!r}, which "
-                    "--strict refuses. Complete them, or run without --strict."
-                )
-    return frame[usable_rows(frame, needs)]
-
-
-def usable_rows(frame: DataFrame, needs: Needs) -> Mask:
-    """Which rows have all that is needed, and inputs that a model can use."""
-    kept = np.ones(len(frame), dtype=bool)
-    for name in needs.others if needs.inputs.may_miss else [*needs.others, *needs.inputs.names]:
-        kept &= needs.present(frame, name)
-    for name in needs.inputs.numbers:
-        kept &= ~np.isinf(frame[name].to_numpy(dtype=float, na_value=np.nan))
-    return kept
+    frame = pl.from_pandas(rows)
+    for name in [*roles.needed, *roles.inputs] if strict else []:
+        n_missing = int(np.count_nonzero(~present_rows(frame, [name], roles.labels)))
+        if n_missing:
+            raise CommandError(
+                f"{count(n_missing, 'row')} of a partition miss a value in {name!r}, which "
+                "--strict refuses. Complete them, or run without --strict."
+            )
+    return rows[roles.usable(frame, strict)]

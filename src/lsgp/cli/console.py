@@ -3,35 +3,36 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import signal
 import sys
+import threading
+import time
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-#: Names of columns, and the cells below them.
-Lines: TypeAlias = tuple[list[str], list[list[str]]]
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 
 class Voice:
-    """How much a command says, and in which form.
+    """What a command says: how much of it and in which form, as its options want it.
 
-    Parameters
-    ----------
-    quiet : bool
-        Neither notes nor progress, nor summaries that nobody asked for.
-    as_json : bool
-        The result is one JSON object on stdout.
+    ``--quiet`` leaves out notes, progress, and summaries that nobody asked for; with ``--json``,
+    the result is one JSON object on stdout.
     """
 
-    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet, self.as_json = quiet, as_json
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.quiet = getattr(options, "quiet", False)
+        self.as_json = getattr(options, "json", False)
+        self.started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the command began its work."""
+        return time.perf_counter() - self.started
 
     @property
     def shows_progress(self) -> bool:
@@ -57,12 +58,31 @@ class Voice:
         # Notes, whatever the interpreter was told to do with warnings.
         warnings.simplefilter("always", UserWarning)
 
-    def summarize(self, summary: dict[str, object], rows: Sequence[tuple[str, str]]) -> None:
+    def summarize(self, facts: dict[str, Any], rows: Sequence[tuple[str, str]]) -> None:
         """The outcome of a command that wrote a file: JSON, or a table unless quiet."""
         if self.as_json:
-            write_json(summary)
+            self.write_facts(facts)
         elif not self.quiet:
             write_rows(rows)
+
+    def write_facts(self, facts: dict[str, Any]) -> None:
+        """The outcome as JSON: which command wrote which file, the facts, and the time it took."""
+        given = vars(self.options)
+        own = {name: given[name] for name in ("command", "output") if given.get(name) is not None}
+        write_json({**own, **facts, "seconds": self.seconds})
+
+
+@contextmanager
+def handled(number: signal.Signals, handler: Callable[..., None]) -> Iterator[None]:
+    """Handle a signal by this function inside, where Python handles signals: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
 
 
 def write_json(value: object) -> None:
@@ -79,14 +99,13 @@ def write_rows(rows: Sequence[tuple[str, str]]) -> None:
 
 def write_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table under its column names, numbers to the right."""
-    columns = list(zip(names, *rows, strict=True))
-    for row in (names, *rows):
-        cells = []
-        for cell, column in zip(row, columns, strict=True):
-            width = max(map(len, column))
-            is_number = len(column) > 1 and all(map(_is_number, column[1:]))
-            cells.append(cell.rjust(width) if is_number else cell.ljust(width))
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+    columns = []
+    for column in zip(names, *rows, strict=True):
+        width = max(map(len, column))
+        is_numeric = len(column) > 1 and all(map(_is_number, column[1:]))
+        columns.append([cell.rjust(width) if is_numeric else cell.ljust(width) for cell in column])
+    for row in zip(*columns, strict=True):
+        sys.stdout.write("  ".join(row).rstrip() + "\n")
 
 
 def one_line(text: str) -> str:
@@ -112,6 +131,4 @@ def _plain(value: object) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, str | bool | int | float) else str(value)

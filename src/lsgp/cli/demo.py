@@ -31,30 +31,26 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FEWEST_POINTS = 20
-N_VALIDATION = 200
-N_TEST = 1000
+N_VALIDATION, N_TEST = 200, 1000
 NOISE = 0.1
 LEVEL = 0.95
-
 #: Training points that a prediction of the LSGP comes from.
 N_NEIGHBORS = 16
-
 #: Below this x the function has 17 of its 20 periods.
 FAST_PART = 0.2
-
 #: Okabe and Ito's colors, which the color-blind can tell apart.
 GP_COLOR, LSGP_COLOR = "#D55E00", "#0072B2"
 
 
 class Doppler(NamedTuple):
-    """One draw of the data; the targets of the test set are free of noise."""
+    """One draw of the data."""
 
     X: Array  # (n, 1)
     y: Array  # (n,)
     X_validation: Array
     y_validation: Array
     X_test: Array
-    y_test: Array
+    y_test: Array  # without noise
 
 
 class Fit(NamedTuple):
@@ -64,8 +60,7 @@ class Fit(NamedTuple):
     low: Array  # (N_TEST,) ends of the interval of an observation
     high: Array
     seconds: float
-    n_neighbors: float
-    """Training points that a prediction used, on average."""
+    n_neighbors: float  # training points that a prediction used, on average
 
 
 class Comparison(NamedTuple):
@@ -125,7 +120,7 @@ def fit_gp(data: Doppler) -> Fit:
 
 
 def fit_lsgp(data: Doppler) -> Fit:
-    """The LSGP, tuned as always, each prediction from a few neighbors."""
+    """The LSGP, tuned as always, with a few neighbors for each prediction."""
     start = time.perf_counter()
     model = LSGPRegressor(n_neighbors=N_NEIGHBORS, random_state=0)
     mean = model.fit(data.X, data.y).predict(data.X_test)
@@ -157,18 +152,12 @@ def print_table(comparisons: dict[int, list[Comparison]]) -> None:
     names += ["LSGP better", "GP s", "LSGP s"]
     rows = []
     for n, draws in comparisons.items():
-        errors = np.array([draw.errors() for draw in draws])
-        fast_errors = np.array([draw.errors(FAST_PART) for draw in draws])
+        errors = np.array([(*draw.errors(), *draw.errors(FAST_PART)) for draw in draws])
         seconds = np.array([(draw.gp.seconds, draw.lsgp.seconds) for draw in draws])
-        rows.append(
-            [
-                str(n),
-                *(f"{error:.4f}" for error in errors.mean(axis=0)),
-                *(f"{error:.4f}" for error in fast_errors.mean(axis=0)),
-                f"{np.sum(errors[:, 1] < errors[:, 0])} of {n_draws}",
-                *(f"{mean:.2f}" for mean in seconds.mean(axis=0)),
-            ]
-        )
+        n_better = np.sum(errors[:, 1] < errors[:, 0])
+        shown = [f"{error:.4f}" for error in errors.mean(axis=0)]
+        times = [f"{mean:.2f}" for mean in seconds.mean(axis=0)]
+        rows.append([str(n), *shown, f"{n_better} of {n_draws}", *times])
     write_table(names, rows)
 
 
@@ -199,14 +188,9 @@ def plot(comparisons: dict[int, list[Comparison]], output: Path) -> None:
     )
     both = {name: (gp[name], lsgp[name]) for name in ("95 % band", "mean")}
     legend: dict[str, Any] = lsgp | both
-    figure.legend(
-        legend.values(),
-        legend.keys(),
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0.4)},
-        loc="outside lower center",
-        ncols=len(legend),
-        frameon=False,
-    )
+    handlers = {tuple: HandlerTuple(ndivide=None, pad=0.4)}
+    style: dict[str, Any] = {"handler_map": handlers, "ncols": len(legend), "frameon": False}
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", **style)
     figure.savefig(output, dpi=110)
 
 
@@ -216,17 +200,13 @@ def _draw_panel(axis: Axes, data: Doppler, fit: Fit, mse: float, color: str) -> 
     axis.plot(data.X[:, 0], data.y, ".", color="0.45", markersize=3, label="data")
     axis.plot(x, data.y_test, color="black", linewidth=0.8, label="true function")
     axis.plot(x, fit.mean, color=color, linewidth=1.5, label="mean")
-    place: dict[str, Any] = {
-        "transform": axis.transAxes,
-        "horizontalalignment": "right",
-        "fontsize": 9,
-    }
-    axis.text(0.985, 0.05, f"MSE {mse:.4f}", color=color, **place)
+    at = axis.transAxes
+    axis.text(0.985, 0.05, f"MSE {mse:.4f}", color=color, transform=at, ha="right", fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=9)
 
 
-def run(options: argparse.Namespace, voice: Voice) -> None:
+def run_demo(options: argparse.Namespace, voice: Voice) -> None:
     output, sizes = Path(options.output), dict.fromkeys(options.sizes)
     if min(sizes) < FEWEST_POINTS:
         raise CommandError(f"--sizes: at least {FEWEST_POINTS} training points are needed.")
@@ -237,10 +217,8 @@ def run(options: argparse.Namespace, voice: Voice) -> None:
     with voice.progress("Fitting", len(sizes) * options.draws) as progress:
         comparisons = compare(list(sizes), options.draws, options.seed, progress)
     print_table(comparisons)
-    if options.no_plot:
-        return
-    if find_spec("matplotlib") is None:
+    if not options.no_plot and find_spec("matplotlib") is None:
         print("\nNo picture without matplotlib: install it with pip install 'lsgp[plot]'.")
-        return
-    plot(comparisons, output)
-    print(f"\nPicture: {output}")
+    elif not options.no_plot:
+        plot(comparisons, output)
+        print(f"\nPicture: {output}")

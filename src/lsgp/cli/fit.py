@@ -5,27 +5,21 @@ from __future__ import annotations
 
 import argparse
 import signal
-import threading
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from lsgp import TuningStoppedWarning
-from lsgp.cli.console import Voice
-from lsgp.cli.describe import describe_model, describe_models
-from lsgp.cli.errors import CommandError, list_names, require_columns
-from lsgp.cli.estimators import Estimator, make_estimator
-from lsgp.cli.files import check_output
-from lsgp.cli.roles import Roles, find_roles
-from lsgp.cli.rows import Targets, bounded_rows, present_rows, require_complete
-from lsgp.cli.table import Columns, Table, require_numbers
-from lsgp.cli.tables import n_unreadable, open_data, open_table, say_how_read
+from lsgp.cli.console import Voice, handled
+from lsgp.cli.errors import CommandError, check_output, list_names, require_columns
+from lsgp.cli.info import describe_model, describe_models
+from lsgp.cli.models import make_estimator
+from lsgp.cli.roles import Roles, Rows, find_roles
+from lsgp.cli.table import Table, require_numbers
+from lsgp.cli.tables import open_data, open_table
 from lsgp.cli.tasks import task_of
 from lsgp.compute.text import count
 
@@ -35,128 +29,74 @@ N_LEFT_OUT = 2000
 FEW_LABELS = 20
 
 
-class Data(NamedTuple):
-    """Rows of a table that a model can learn from."""
-
-    frame: pl.DataFrame
-    n_read: int
-    n_without_target: int
-    n_incomplete: int  # with a target, without a weight, noise or group, or with infinite inputs
-    n_holes: int  # in inputs, of the rows that stay
-
-
-def run(options: argparse.Namespace, voice: Voice) -> None:
+def run_fit(options: argparse.Namespace, voice: Voice) -> None:
     """Read the table, fit, save the model, and say what came of it."""
-    if options.scheduler is not None:
-        # Here, because it needs an extra.
-        import_module("lsgp.cli.cluster").fit(options, voice)
-        return
-    started = time.perf_counter()
     check_output(options.output, (options.data, options.queries))
     with open_data(options, voice) as table:
         if table.is_empty:
             raise CommandError(f"{table.name} has column names, but no rows to learn from.")
         roles = find_roles(options, table)
-        model = make_estimator(options, voice, len(roles.inputs.names), roles.targets.are_labels)
+        model = make_estimator(options, voice, len(roles.inputs), roles.are_labels)
         queries = read_queries(options, roles, voice)
         say_left_out(roles, table, voice)
-        data = read_rows(table, roles, options.strict, voice)
-    say_dropped(data, table.name, voice)
-    if roles.targets.are_labels and options.task == "auto":
-        require_repeated(data.frame[roles.targets.names[0]], table.name)
+        rows = Rows(table, roles, options.strict)
+        frame = rows.collect(voice)
+    say_dropped(rows, voice)
+    targets = list(roles.targets)
+    y = frame[targets[0]] if len(targets) == 1 else frame.select(targets)
+    if isinstance(y, pl.Series) and roles.are_labels and options.task == "auto":
+        n_labels = y.n_unique()
+        if y.len() > FEW_LABELS and n_labels > 0.5 * y.len():
+            raise CommandError(
+                f"Column {y.name!r} of {table.name} holds text, but targets must be numbers. If "
+                f"these {n_labels:,} different texts are labels, say --task classification."
+            )
+    beside: dict[str, Any] = {name: frame[own].to_numpy() for name, own in roles.beside.items()}
     with interrupts_end_tuning():
-        fit_model(model, data.frame, roles, queries)
+        model.fit(frame.select(roles.inputs), y, **beside, queries=queries)
     unused = [*roles.left_out, *say_fitted(model, voice)]
     # Where and how predictions run is for those who will load the model to say.
     model.set_params(verbose=0, n_jobs=None)
     model.save(options.output)
     model.n_jobs = options.jobs
     scores, said = task_of(model).leave_one_out(N_LEFT_OUT)
-    seconds = time.perf_counter() - started
     voice.summarize(
         {
-            "command": "fit",
-            "output": options.output,
-            "n_rows": data.n_read,
-            "n_rows_without_target": data.n_without_target,
-            "n_rows_incomplete": data.n_incomplete,
-            "n_unreadable_cells": n_unreadable(table),
-            "n_rows_with_holes": data.n_holes,
+            "n_rows": rows.n,
+            "n_rows_without_target": rows.n_without_target,
+            "n_rows_incomplete": rows.n_incomplete - rows.n_without_target,
+            "n_unreadable_cells": table.n_unreadable,
+            "n_rows_with_holes": rows.n_with_holes,
             "columns_not_used": unused,
             **describe_model(model),
             "leave_one_out": scores,
-            "seconds": seconds,
         },
         [
-            ("Model", f"{options.output}, in {seconds:.1f} s"),
-            ("Target", list_names(roles.targets.names)),
-            ("Inputs", list_names(name for name in roles.inputs.names if name not in unused)),
-            ("Rows", f"{data.frame.height:,} of {data.n_read:,}"),
+            ("Model", f"{options.output}, in {voice.seconds:.1f} s"),
+            ("Target", list_names(targets)),
+            ("Inputs", list_names(name for name in roles.inputs if name not in unused)),
+            ("Rows", f"{frame.height:,} of {rows.n:,}"),
             *describe_models(model),
             ("Leave-one-out", said),
         ],
     )
 
 
-def fit_model(
-    model: Estimator, frame: pl.DataFrame, roles: Roles, queries: pl.DataFrame | None
-) -> None:
-    """Fit the estimator to complete rows."""
-    names = roles.targets.names
-    y = frame[names[0]] if len(names) == 1 else frame.select(names)
-    beside: dict[str, Any] = {
-        parameter: frame[column].to_numpy() for parameter, column in roles.beside.items()
-    }
-    model.fit(frame.select(roles.inputs.names), y, **beside, queries=queries)
+def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.DataFrame | None:
+    """The inputs of the places that `--queries` names."""
+    if options.queries is None:
+        return None
+    with open_table(options.queries, None, options.separator) as table:
+        require_columns(roles.inputs, table.columns, table.name)
+        require_numbers(roles.numbers, table, "inputs")
+        rows = Rows(table, Roles(roles.inputs, roles.numbers), options.strict)
+        frame = rows.collect(voice)
+    table.say_how_read(voice)
+    say_dropped(rows, voice)
+    return frame.select(roles.inputs)
 
 
-def read_rows(
-    table: Table, roles: Roles, strict: bool, voice: Voice, needs_inputs: bool = False
-) -> Data:
-    """All rows that a model can learn from, in memory; with all inputs, if they are needed."""
-    inputs, targets = roles.inputs, roles.targets
-    labels = targets.names if targets.are_labels else []
-    others = [*labels, *([] if roles.group is None else [roles.group]), *inputs.texts]
-    table.keep_as_text(list(dict.fromkeys(others)))
-    numbers = [*([] if labels else targets.names), *roles.needed, *inputs.numbers]
-    frames, n_read, n_without_target, n_incomplete, n_holes = [], 0, 0, 0, 0
-    with voice.progress(f"Reading {table.name}", table.total) as advance:
-        for chunk in table.chunks(list(dict.fromkeys(numbers)), others):
-            has_target = targets.known_rows(chunk.frame)
-            is_complete = has_target & present_rows(chunk.frame, roles.needed)
-            is_complete &= bounded_rows(chunk.frame, inputs.numbers)
-            has_all = present_rows(chunk.frame, inputs.names)
-            if strict or needs_inputs:
-                is_complete &= has_all
-            if roles.group is not None:
-                is_complete &= chunk.frame[roles.group].is_not_null().to_numpy()
-            if strict:
-                require_complete(chunk, is_complete, [*numbers, *others], table.name, labels)
-            n_read += chunk.frame.height
-            n_without_target += int(np.count_nonzero(~has_target))
-            n_incomplete += int(np.count_nonzero(has_target & ~is_complete))
-            n_holes += int(np.count_nonzero(is_complete & ~has_all))
-            frames.append(chunk.frame.filter(pl.Series(is_complete)))
-            advance(chunk.advance)
-    if sum(frame.height for frame in frames) == 0:
-        raise CommandError(
-            f"{table.name} has no complete row among {n_read}: {n_without_target} have no target, "
-            f"{n_incomplete} miss another value."
-        )
-    frame = pl.concat(frames, rechunk=True)
-    return Data(frame, n_read, n_without_target, n_incomplete, n_holes)
-
-
-def require_repeated(labels: pl.Series, table_name: str) -> None:
-    """Refuse texts of which nearly every row has its own, unless somebody says they are labels."""
-    if labels.len() > FEW_LABELS and labels.n_unique() > 0.5 * labels.len():
-        raise CommandError(
-            f"Column {labels.name!r} of {table_name} holds text, but targets must be numbers. If "
-            f"these {labels.n_unique():,} different texts are labels, say --task classification."
-        )
-
-
-def say_left_out(roles: Roles, table: Columns, voice: Voice) -> None:
+def say_left_out(roles: Roles, table: Table, voice: Voice) -> None:
     """Tell which free columns are no inputs, and why."""
     unnamed = [name for name in roles.left_out if table.columns[name].kind == "unnamed"]
     others = [name for name in roles.left_out if name not in unnamed]
@@ -166,15 +106,15 @@ def say_left_out(roles: Roles, table: Columns, voice: Voice) -> None:
         voice.note(f"not used, because they have no name: {list_names(unnamed)}")
 
 
-def say_dropped(data: Data, name: str, voice: Voice) -> None:
+def say_dropped(rows: Rows, voice: Voice) -> None:
     """Tell how many rows have holes, and what became of them."""
     for n, fate in (
-        (data.n_without_target, "dropped: no target"),
-        (data.n_incomplete, "dropped: a missing value"),
-        (data.n_holes, "used without some of the inputs"),
+        (rows.n_without_target, "dropped: no target"),
+        (rows.n_incomplete - rows.n_without_target, "dropped: a missing value"),
+        (rows.n_with_holes, "used without some of the inputs"),
     ):
         if n:
-            voice.note(f"{count(n, 'row')} of {name} {fate}")
+            voice.note(f"{count(n, 'row')} of {rows.table.name} {fate}")
 
 
 def say_fitted(model: Any, voice: Voice) -> list[str]:
@@ -192,20 +132,6 @@ def say_fitted(model: Any, voice: Voice) -> list[str]:
     return [each["column"] for each in useless]
 
 
-def read_queries(options: argparse.Namespace, roles: Roles, voice: Voice) -> pl.DataFrame | None:
-    """The inputs of the places that `--queries` names."""
-    if options.queries is None:
-        return None
-    with open_table(options.queries, None, options.separator) as table:
-        require_columns(roles.inputs.names, table.columns, table.name)
-        require_numbers(roles.inputs.numbers, table, "inputs")
-        only_inputs = Roles(roles.inputs, Targets([]))
-        data = read_rows(table, only_inputs, options.strict, voice, needs_inputs=True)
-    say_how_read(table, voice)
-    say_dropped(data, table.name, voice)
-    return data.frame.select(roles.inputs.names)
-
-
 @contextmanager
 def interrupts_end_tuning() -> Iterator[None]:
     """Raise KeyboardInterrupt at the end if it was caught inside.
@@ -220,16 +146,9 @@ def interrupts_end_tuning() -> Iterator[None]:
         was_interrupted = True
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
+    with handled(signal.SIGINT, interrupt), warnings.catch_warnings():
+        # A note in the words of the command line says it.
+        warnings.simplefilter("ignore", TuningStoppedWarning)
         yield
-        return
-    previous = signal.signal(signal.SIGINT, interrupt)
-    try:
-        with warnings.catch_warnings():
-            # A note in the words of the command line says it.
-            warnings.simplefilter("ignore", TuningStoppedWarning)
-            yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
     if was_interrupted:
         raise KeyboardInterrupt

@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import lsgp
-from lsgp.cli.map_parser import MAP_EXAMPLES, describe_fill, describe_map
 from lsgp.cli.options import (
+    Add,
     Parser,
     add_model,
     add_names,
+    add_output,
     add_run_options,
+    add_settings,
     add_spread,
     add_voice_options,
+    length_type,
+    lengths_type,
+    number_type,
     positive_type,
     rows_type,
 )
@@ -54,6 +58,15 @@ EXAMPLES = {
   lsgp report model.lsgp -o report.html
   lsgp report model.lsgp test.csv --open
 """,
+    "map": """\
+  lsgp map model.lsgp --like template.tif -o map.tif
+  lsgp map model.lsgp --bounds 178000 329000 182000 334000 --spacing 40 --crs EPSG:28992 \\
+      --covariates elevation.tif --max-distance 500 -o map.nc
+""",
+    "fill": """\
+  lsgp fill satellite.nc --variable temperature -o filled.nc
+  lsgp fill cloudy.tif -o clear.tif
+""",
     "demo": """\
   lsgp demo
   lsgp demo --sizes 400 100 --no-plot
@@ -62,7 +75,6 @@ EXAMPLES = {
   lsgp info
   lsgp info model.lsgp --json
 """,
-    **MAP_EXAMPLES,
 }
 
 
@@ -73,18 +85,17 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
     def add(name: str, help: str, describe: Callable[[Parser], None]) -> None:
-        command = commands.add_parser(
-            name, help=help, description=f"{help}.", epilog=_examples(name)
+        describe(
+            commands.add_parser(name, help=help, description=f"{help}.", epilog=_examples(name))
         )
-        describe(command)
 
     add("fit", "Tune a model on a table and save it", _fit)
     add("predict", "Predict the rows of a table, of any length", _predict)
     add("evaluate", "Measure accuracy and calibration on a table with targets", _evaluate)
     add("explain", "Show which training rows predictions come from", _explain)
     add("report", "Write a page about a model and its predictions", _report)
-    add("map", "Predict the cells of a grid, of any size", describe_map)
-    add("fill", "Fill the missing cells of a grid", describe_fill)
+    add("map", "Predict the cells of a grid, of any size", _map)
+    add("fill", "Fill the missing cells of a grid", _fill)
     add("demo", "Compare with a full Gaussian process on the toy example of the paper", _demo)
     add("info", "Describe a saved model, or this installation", _info)
     return parser
@@ -95,57 +106,31 @@ def _examples(name: str | None) -> str:
     return f"example{plural}:\n{EXAMPLES[name]}"
 
 
-def _fit(parser: Parser) -> None:
-    from lsgp.cli.settings import add_settings
+# -- one function for each command -----------------------------------------------------------------
 
+
+def _fit(parser: Parser) -> None:
     parser.add_argument("data", help="table to learn from; - is CSV on stdin")
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="model file to write, e.g. model.lsgp"
-    )
-    columns = parser.add_argument_group("columns")
-    add_names(
-        columns,
-        "--target",
-        "what to predict; several share their neighborhoods",
-        required=True,
-        action="append",
-    )
-    columns.add_argument(
-        "--task",
-        choices=("auto", "regression", "classification"),
-        default="auto",
-        help="whether the target is a number or a label (default: labels are text or true/false)",
-    )
-    add_names(columns, "--features", "inputs (default: all columns that have no other role)")
-    add_names(
-        columns,
-        "--categorical",
-        "inputs that are categories though they look like numbers (postal codes)",
-    )
-    add_names(
-        columns,
-        "--sphere",
-        "inputs that are longitude and latitude in degrees: points on the sphere",
-        metavar="LON,LAT",
-    )
-    add_names(
-        columns,
-        "--plane",
-        "inputs that --anisotropy is of, where there are more than two",
-        metavar="EAST,NORTH",
-    )
-    add_names(columns, "--ignore", "columns that are no inputs")
-    for flag, help in (
-        ("--group", "tuning leaves out groups, not single rows"),
-        ("--weight", "how many observations a row stands for"),
-        ("--noise-variance", "known error variance of the row's target"),
-    ):
-        columns.add_argument(flag, metavar="NAME", help=help)
-    columns.add_argument(
-        "--queries",
-        metavar="FILE",
-        help="table (.csv, .parquet) of where predictions will be made: tune for these",
-    )
+    add_output(parser.add_argument, "model file to write, e.g. model.lsgp")
+    add = parser.add_argument_group("columns").add_argument
+    help = "what to predict; several share their neighborhoods"
+    add_names(add, "--target", help, required=True, action="append")
+    tasks = ("auto", "regression", "classification")
+    help = "whether the target is a number or a label (default: labels are text or true/false)"
+    add("--task", choices=tasks, default="auto", help=help)
+    add_names(add, "--features", "inputs (default: all columns that have no other role)")
+    help = "inputs that are categories though they look like numbers (postal codes)"
+    add_names(add, "--categorical", help)
+    help = "inputs that are longitude and latitude in degrees: points on the sphere"
+    add_names(add, "--sphere", help, metavar="LON,LAT")
+    help = "inputs that --anisotropy is of, where there are more than two"
+    add_names(add, "--plane", help, metavar="EAST,NORTH")
+    add_names(add, "--ignore", "columns that are no inputs")
+    add("--group", metavar="NAME", help="tuning leaves out groups, not single rows")
+    add("--weight", metavar="NAME", help="how many observations a row stands for")
+    add("--noise-variance", metavar="NAME", help="known error variance of the row's target")
+    help = "table (.csv, .parquet) of where predictions will be made: tune for these"
+    add("--queries", metavar="FILE", help=help)
     _add_table_options(parser)
     add_settings(parser)
     add_run_options(parser)
@@ -153,106 +138,103 @@ def _fit(parser: Parser) -> None:
     add_voice_options(parser)
 
 
-def _add_scheduler(parser: Parser) -> None:
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="run on this Dask cluster, e.g. tcp://host:8786, or `local`: data and output are "
-        "folders of Parquet, and the model may be a folder",
-    )
-
-
 def _predict(parser: Parser) -> None:
-    add_model(parser)
+    add_model(parser.add_argument)
     parser.add_argument("data", help="table to predict; - is CSV on stdin")
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="FILE",
-        help="table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout",
-    )
+    help = "table to write (.csv, .csv.gz, .tsv, .parquet); - is CSV on stdout"
+    add_output(parser.add_argument, help)
     what = parser.add_argument_group("what is written")
-    add_spread(what, "_low to _high")
-    keep = what.add_mutually_exclusive_group()
-    add_names(keep, "--keep", "columns to copy (default: the inputs)")
-    keep.add_argument("--keep-all", action="store_true", help="copy all columns")
-    keep.add_argument("--keep-none", action="store_true", help="write predictions alone")
-    _add_output_format(what)
+    add_spread(what.add_argument, "_low to _high")
+    add = what.add_mutually_exclusive_group().add_argument
+    add_names(add, "--keep", "columns to copy (default: the inputs)")
+    add("--keep-all", action="store_true", help="copy all columns")
+    add("--keep-none", action="store_true", help="write predictions alone")
+    _add_output_format(what.add_argument)
     _add_common_options(parser)
     _add_scheduler(parser)
 
 
 def _evaluate(parser: Parser) -> None:
-    add_model(parser)
+    add_model(parser.add_argument)
     parser.add_argument("data", help="table with inputs and targets; - is CSV on stdin")
-    _add_target(parser)
+    _add_target(parser.add_argument)
     _add_common_options(parser)
 
 
 def _explain(parser: Parser) -> None:
-    add_model(parser)
-    parser.add_argument("data", help="table of queries; - is CSV on stdin")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="table to write, one line per query and neighbor (default: on the terminal)",
-    )
-    parser.add_argument(
-        "--rows",
-        type=rows_type,
-        metavar="N[,N]",
-        help="rows of the table, counted from 1 (default: all, on the terminal the first 3)",
-    )
-    parser.add_argument(
-        "--neighbors",
-        type=positive_type,
-        default=10,
-        metavar="N",
-        help="neighbors of a query to show on the terminal, heaviest first (default: 10)",
-    )
-    parser.add_argument(
-        "--summary", action="store_true", help="one line per query, without the neighbors"
-    )
-    _add_output_format(parser)
+    add = parser.add_argument
+    add_model(add)
+    add("data", help="table of queries; - is CSV on stdin")
+    help = "table to write, one line per query and neighbor (default: on the terminal)"
+    add("-o", "--output", metavar="FILE", help=help)
+    help = "rows of the table, counted from 1 (default: all, on the terminal the first 3)"
+    add("--rows", type=rows_type, metavar="N[,N]", help=help)
+    help = "neighbors of a query to show on the terminal, heaviest first (default: 10)"
+    add("--neighbors", type=positive_type, default=10, metavar="N", help=help)
+    add("--summary", action="store_true", help="one line per query, without the neighbors")
+    _add_output_format(add)
     _add_common_options(parser)
 
 
 def _report(parser: Parser) -> None:
-    add_model(parser)
-    parser.add_argument("data", nargs="?", help="table with inputs and targets to judge it on")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="page to write, .html (default: the model's name)"
-    )
-    parser.add_argument("--title", help="of the page")
-    parser.add_argument("--open", action="store_true", help="show it in the browser")
-    _add_target(parser)
+    add = parser.add_argument
+    add_model(add)
+    add("data", nargs="?", help="table with inputs and targets to judge it on")
+    help = "page to write, .html (default: the model's name)"
+    add("-o", "--output", metavar="FILE", help=help)
+    add("--title", help="of the page")
+    add("--open", action="store_true", help="show it in the browser")
+    _add_target(add)
     _add_common_options(parser)
 
 
+def _map(parser: Parser) -> None:
+    add_model(parser.add_argument)
+    add_output(parser.add_argument, "map to write (.tif, .nc, .zarr)")
+    add = parser.add_argument_group("the grid").add_argument
+    add("--like", metavar="FILE", help="map (.tif, .nc, .zarr) whose cells to predict")
+    ends, help = ("XMIN", "YMIN", "XMAX", "YMAX"), "instead: cells that cover these bounds"
+    add("--bounds", nargs=4, type=number_type, metavar=ends, help=help)
+    add("--spacing", type=lengths_type, metavar="S[,S]", help="sides of the cells, in x and y")
+    _add_crs(add, "of the bounds (default: the model's), or of a map that has none")
+    add("--x", metavar="NAME", help="input that is x, where its name does not say it")
+    add("--y", metavar="NAME", help="input that is y")
+    _add_covariates(add)
+    add = parser.add_argument_group("what is written").add_argument
+    _add_max_distance(add, "cells farther from the data are missing")
+    sides, help = ("WIDTH", "HEIGHT"), "averages over areas of this size, instead of points"
+    add("--block", nargs=2, type=length_type, metavar=sides, help=help)
+    add_spread(add, "low to high")
+    add_run_options(parser)
+    add_voice_options(parser)
+
+
+def _fill(parser: Parser) -> None:
+    parser.add_argument("data", help="map with missing cells (.tif, .nc, .zarr)")
+    add_output(parser.add_argument, "map to write (.tif, .nc, .zarr)")
+    add = parser.add_argument_group("the data").add_argument
+    add("--variable", metavar="NAME", help="of a file that has several; of a band")
+    _add_crs(add, "of a map that has none")
+    help = "longitude and latitude are plain inputs, each with its own lengthscale"
+    add("--no-sphere", dest="as_sphere", action="store_false", help=help)
+    _add_covariates(add)
+    add = parser.add_argument_group("what is written").add_argument
+    _add_max_distance(add, "cells farther from the data stay missing")
+    add_spread(add, None)
+    add_settings(parser)
+    add_run_options(parser)
+    add_voice_options(parser)
+
+
 def _demo(parser: Parser) -> None:
-    parser.add_argument(
-        "--output",
-        default="lsgp-demo.png",
-        metavar="FILE",
-        help="the picture (default: lsgp-demo.png)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the first draw (default: 0)"
-    )
-    parser.add_argument(
-        "--draws", type=positive_type, default=5, metavar="N", help="of the data (default: 5)"
-    )
-    parser.add_argument(
-        "--sizes",
-        type=int,
-        nargs="+",
-        default=(400, 200, 100),
-        metavar="N",
-        help="training points (default: 400 200 100)",
-    )
-    parser.add_argument("--no-plot", action="store_true", help="only print the table")
+    add, sizes = parser.add_argument, (400, 200, 100)
+    help = "the picture (default: lsgp-demo.png)"
+    add("--output", default="lsgp-demo.png", metavar="FILE", help=help)
+    add("--seed", type=int, default=0, metavar="N", help="of the first draw (default: 0)")
+    add("--draws", type=positive_type, default=5, metavar="N", help="of the data (default: 5)")
+    help = "training points (default: 400 200 100)"
+    add("--sizes", type=int, nargs="+", default=sizes, metavar="N", help=help)
+    add("--no-plot", action="store_true", help="only print the table")
 
 
 def _info(parser: Parser) -> None:
@@ -260,17 +242,25 @@ def _info(parser: Parser) -> None:
     add_voice_options(parser)
 
 
-def _add_target(parser: Parser) -> None:
-    help = "columns with the targets (default: as in the data of the model)"
-    add_names(parser, "--target", help, action="append")
+# -- options of several of them --------------------------------------------------------------------
 
 
-def _add_output_format(parser: Parser | argparse._ArgumentGroup) -> None:
-    parser.add_argument(
-        "--output-format",
-        choices=("csv", "parquet"),
-        help="where the output's name does not say it",
+def _add_scheduler(parser: Parser) -> None:
+    help = (
+        "run on this Dask cluster, e.g. tcp://host:8786, or `local`: data and output are folders "
+        "of Parquet, and the model may be a folder"
     )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=help)
+
+
+def _add_target(add: Add) -> None:
+    help = "columns with the targets (default: as in the data of the model)"
+    add_names(add, "--target", help, action="append")
+
+
+def _add_output_format(add: Add) -> None:
+    help = "where the output's name does not say it"
+    add("--output-format", choices=("csv", "parquet"), help=help)
 
 
 def _add_common_options(parser: Parser) -> None:
@@ -281,13 +271,29 @@ def _add_common_options(parser: Parser) -> None:
 
 
 def _add_table_options(parser: Parser) -> None:
-    table = parser.add_argument_group("tables")
-    table.add_argument(
-        "--format", choices=("csv", "parquet"), help="of the data, where its name does not say it"
-    )
-    table.add_argument(
-        "--separator", metavar="C", help="between columns of a CSV file (default: a comma)"
-    )
-    table.add_argument(
-        "--strict", action="store_true", help="refuse missing values instead of counting them"
-    )
+    add = parser.add_argument_group("tables").add_argument
+    help = "of the data, where its name does not say it"
+    add("--format", choices=("csv", "parquet"), help=help)
+    add("--separator", metavar="C", help="between columns of a CSV file (default: a comma)")
+    add("--strict", action="store_true", help="refuse missing values instead of counting them")
+
+
+def _add_crs(add: Add, what: str) -> None:
+    add("--crs", metavar="CODE", help=f"reference system, e.g. EPSG:4326, {what}")
+
+
+def _add_covariates(add: Add) -> None:
+    help = "inputs that are no coordinates, on the same grid: variables or bands by name"
+    form = {"type": _named_file, "metavar": "[NAME=]FILE"}
+    add("--covariates", action="append", default=[], help=help, **form)
+
+
+def _named_file(text: str) -> tuple[str, str]:
+    """The name, or nothing, and the file of [NAME=]FILE."""
+    name, separator, path = text.partition("=")
+    return (name, path) if separator else ("", text)
+
+
+def _add_max_distance(add: Add, what: str) -> None:
+    help = f"{what}: km for longitude and latitude, else in units of the coordinates"
+    add("--max-distance", type=length_type, metavar="D", help=help)

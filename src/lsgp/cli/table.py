@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a table in a file is, whatever its format: named columns of a kind, and rows in chunks."""
+"""A table, whatever its format: columns of a kind, and rows in chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, NoReturn, Protocol, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn, TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from lsgp.cli.console import Voice
 from lsgp.cli.errors import CommandError, require_columns
-from lsgp.inputs.encoding.text import N_SHOWN
+from lsgp.compute.text import count
+from lsgp.inputs.encoding.text import MISSING, N_SHOWN
 
 MAX_CHUNK_ROWS = 100_000
 
@@ -23,6 +27,8 @@ USELESS_TYPES = ("List", "Array", "Struct", "Object", "Binary", "Unknown")
 
 #: Of a column: polars takes instances and classes alike.
 DataType: TypeAlias = pl.DataType | type[pl.DataType]
+#: Which rows are meant.
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 class Unreadable:
@@ -74,47 +80,73 @@ class Chunk(NamedTuple):
     frame: pl.DataFrame
     advance: int  # progress through the table, in the units of its `total`
 
-
-class Columns(Protocol):
-    """A table as far as its columns go."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def columns(self) -> Mapping[str, Column]: ...
-
-    def keep_as_text(self, names: Sequence[str]) -> None:
-        """Leave these columns as they are written, where the file has texts only."""
+    def numbers(self, rows: Mask) -> NDArray[np.int64]:
+        """The numbers of some rows, as users count."""
+        return self.first_row + np.flatnonzero(rows)
 
 
-class Table(Protocol):
-    """A file with named columns, to be read once from front to back."""
+class Table:
+    """Named columns of a file or folder; the rows of a file are read once, from front to back."""
 
-    name: str
-    columns: dict[str, Column]
-    unreadable: dict[str, Unreadable]  # by column, as far as rows were read
-    notes: list[str]  # what users might want to know of how it was read
-    total: int | None  # size in the units of `Chunk.advance`; None: unknown
+    total: int | None = None  # size in the units of `Chunk.advance`; None: unknown
+    is_empty = False  # whether there are no rows, to be asked before they are read
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no rows, to be asked before they are read."""
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.columns: dict[str, Column] = {}
+        self.unreadable: dict[str, Unreadable] = {}  # by column, as far as rows were read
+        self.notes: list[str] = []  # what users might want to know of how it was read
 
     def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]:
         """The rows in order: `numbers` as Float64, `others` of the types of their columns."""
+        raise NotImplementedError
 
     def keep_as_text(self, names: Sequence[str]) -> None:
         """Leave these columns as they are written, where the file has texts only."""
 
     def type_of(self, name: str, is_number: bool) -> DataType:
         """The type that a column has in chunks."""
+        return self.columns[name].dtype
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, where one is open."""
+
+    @property
+    def n_unreadable(self) -> int:
+        """Cells that were read as missing because they are no numbers."""
+        return sum(found.count for found in self.unreadable.values())
+
+    def say_how_read(self, voice: Voice) -> None:
+        """Tell what was not as it should be in the rows that were read."""
+        for note in self.notes:
+            voice.note(note)
+        for name, found in self.unreadable.items():
+            are = "is no number and counts" if found.count == 1 else "are no numbers and count"
+            voice.note(
+                f"{count(found.count, 'cell')} of column {name!r} of {self.name} {are} as "
+                f"missing: {found.describe()}"
+            )
 
 
-def require_numbers(names: Sequence[str], table: Columns, role: str) -> None:
+def present_rows(frame: pl.DataFrame, names: Sequence[str], labels: Sequence[str] = ()) -> Mask:
+    """Which rows have something in every one of the columns: a finite number, or a text.
+
+    Labels are none where they mark a missing value; in an input, NA may be Namibia.
+    """
+    kept = np.ones(frame.height, dtype=bool)
+    for name in names:
+        cells = frame[name]
+        if cells.dtype.is_numeric():
+            kept &= np.isfinite(cells.cast(pl.Float64).to_numpy())
+        elif cells.dtype == pl.String:
+            missing = list(MISSING) if name in labels else [""]
+            kept &= ~cells.str.strip_chars().is_in(missing).fill_null(True).to_numpy()
+        else:
+            kept &= cells.is_not_null().to_numpy()
+    return kept
+
+
+def require_numbers(names: Sequence[str], table: Table, role: str) -> None:
     """Raise CommandError if a column is not there or does not hold numbers."""
     require_columns(names, table.columns, table.name)
     for name in names:

@@ -49,10 +49,8 @@ class Interrupts:
 
     def is_second(self) -> bool:
         """Note a Ctrl-C; True if another was noted a moment ago."""
-        now = time.monotonic()
-        is_second = now - self._last < SECOND_INTERRUPT
-        self._last = now
-        return is_second
+        before, self._last = self._last, time.monotonic()
+        return self._last - before < SECOND_INTERRUPT
 
 
 #: Those of this process: a cross-validation is many fits, and one Ctrl-C ends but one of them.

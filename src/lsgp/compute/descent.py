@@ -35,18 +35,17 @@ def descend_vector(
     ``is_steep`` says that values differ by far more than at the start, as log evidences do.
     """
     start = np.clip(start, *np.transpose(bounds))
-    first = function(start)
-    known = [first]  # where L-BFGS-B begins
+    first, first_gradient = function(start)
+    known = [(first, first_gradient)]  # where L-BFGS-B begins
     lowest: list[tuple[float, Array]] = []
+    least_gain, before = gain(first), first
     # Within bounds, its first step is the whole gradient: of a log evidence, that is to where the
     # bounds are, and what the line search makes of the values there may be no step at all.
-    unit = (
-        1.0
-        if not is_steep
-        else min(1.0, LONGEST_FIRST_STEP / max(float(np.linalg.norm(first[1])), 1e-300))
-    )
-    least_gain, before = gain(first[0]), [first[0]]
-    relative_gain = max(least_gain / max(abs(first[0]), 1.0), LEAST_GAIN)
+    unit, tolerance = 1.0, max(least_gain / max(abs(first), 1.0), LEAST_GAIN)
+    if is_steep:
+        slope = max(float(np.linalg.norm(first_gradient)), 1e-300)
+        unit = min(1.0, LONGEST_FIRST_STEP / slope)
+        tolerance = unit * LEAST_GAIN
 
     def watched(vector: Array) -> tuple[float, Array]:
         value, gradient = known.pop() if known else function(vector)
@@ -56,26 +55,21 @@ def descend_vector(
 
     def end_step(intermediate_result: OptimizeResult) -> None:
         # Not by `ftol`, which is relative to a value that may begin near 0 and end far from it.
+        nonlocal before
         value = float(intermediate_result.fun) / unit
-        gained, before[0] = before[0] - value, value
+        gained, before = before - value, value
         if is_steep and gained < least_gain:
             raise StopIteration
 
+    options = {
+        "maxiter": n_iterations,
+        "maxfun": most_evaluations,
+        "ftol": tolerance,
+        "gtol": unit * LEAST_SLOPE,
+    }
+    settings = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
     try:
-        found = minimize(
-            watched,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            callback=end_step,
-            options={
-                "maxiter": n_iterations,
-                "maxfun": most_evaluations,
-                "ftol": unit * LEAST_GAIN if is_steep else relative_gain,
-                "gtol": unit * LEAST_SLOPE,
-            },
-        )
+        found = minimize(watched, start, callback=end_step, **settings)
     except OutOfTimeError:
         if not lowest:
             raise

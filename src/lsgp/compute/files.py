@@ -27,7 +27,6 @@ AnyPath = str | os.PathLike[str]
 
 #: Names of temporary files: the file's own (cut, for systems that allow but short ones), machine
 #: and process, a random part.
-_TEMPORARY = ".{name}.{machine}-{process}-{random}.tmp"
 _LONGEST_NAME = 40
 #: A temporary file that nobody has written to for so long, in seconds, is nobody's.
 _ABANDONED_AFTER = 24 * 3600.0
@@ -39,25 +38,14 @@ def replace_file(path: AnyPath) -> Iterator[Path]:
 
     A link is followed, and the file it points to replaced; the mode of the old file is kept. If
     anything fails, the temporary file is removed and what was there is untouched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from lsgp.compute.files import replace_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "greeting.txt"
-    ...     with replace_file(path) as temporary:
-    ...         _ = temporary.write_text("hello")
-    ...     path.read_text()
-    'hello'
     """
     # A link is followed, rather than replaced by a file.
     target = Path(os.path.realpath(os.fsdecode(path)))
     if not may_be_replaced(target):
         raise ValueError(f"{path!s} is not a file. Give the path of a file to save to.")
     _remove_abandoned(target)
-    temporary = target.with_name(_temporary_name(target.name, secrets.token_hex(4)))
+    mark = f"{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = target.with_name(f".{target.name[:_LONGEST_NAME]}.{mark}.tmp")
     try:
         # As any new file: with the mode that the user's mask leaves.
         temporary.touch(mode=0o666, exist_ok=False)
@@ -120,35 +108,22 @@ def write_file(path: AnyPath, pieces: Iterable[Any], what: str) -> None:
         with replace_file(path) as temporary, temporary.open("wb") as file:
             file.writelines(pieces)
     except OSError as error:
-        raise _explained(error, path, what, is_replaced) from error
+        remedy = "Check that the folder may be written to and that no program holds the file."
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            remedy = "Free some space, or save elsewhere."
+        elif error.errno == errno.ENOENT:
+            remedy = "Create the folder first."
+        kept = " The file that was there is unchanged." if is_replaced else ""
+        fact = error.strerror or str(error) or type(error).__name__
+        message = f"The {what} was not saved to {path!s}: {fact}.{kept} {remedy}"
+        told = OSError(message) if error.errno is None else OSError(error.errno, message)
+        raise told from error
 
 
 def write_text(path: AnyPath, text: str, what: str) -> None:
     """As `write_file`, in UTF-8."""
-    # Lone surrogates, which some column names have, are no text that UTF-8 knows.
+    # UTF-8 has no lone surrogates, which some column names have.
     write_file(path, [text.encode("utf-8", errors="replace")], what)
-
-
-def _explained(error: OSError, path: AnyPath, what: str, is_replaced: bool) -> OSError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        remedy = "Free some space, or save elsewhere."
-    elif error.errno == errno.ENOENT:
-        remedy = "Create the folder first."
-    else:
-        remedy = "Check that the folder may be written to and that no program holds the file."
-    kept = " The file that was there is unchanged." if is_replaced else ""
-    fact = error.strerror or str(error) or type(error).__name__
-    message = f"The {what} was not saved to {path!s}: {fact}.{kept} {remedy}"
-    return OSError(message) if error.errno is None else OSError(error.errno, message)
-
-
-# -- what killed processes leave -------------------------------------------------------------
-
-
-def _temporary_name(name: str, random: str) -> str:
-    return _TEMPORARY.format(
-        name=name[:_LONGEST_NAME], machine=_machine(), process=os.getpid(), random=random
-    )
 
 
 def _machine() -> str:
@@ -158,9 +133,8 @@ def _machine() -> str:
 
 def _remove_abandoned(target: Path) -> None:
     """Remove temporary files of the same name whose process is gone, or that are a day old."""
-    pattern = re.compile(
-        re.escape(f".{target.name[:_LONGEST_NAME]}.") + r"([A-Za-z0-9]+)-(\d+)-[0-9a-f]{8}\.tmp"
-    )
+    own = re.escape(f".{target.name[:_LONGEST_NAME]}.")
+    pattern = re.compile(own + r"([A-Za-z0-9]+)-(\d+)-[0-9a-f]{8}\.tmp")
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
             found = pattern.fullmatch(entry.name)
@@ -176,12 +150,9 @@ def _remove_abandoned(target: Path) -> None:
 
 def _is_running(process: int) -> bool:
     if sys.platform == "win32":
-        # There, asking a process would end it: age alone decides.
-        return True
+        return True  # asking a process would end it there: age alone decides
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # of another user
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # others: it is another user's
     return True

@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -33,60 +34,30 @@ def progress_bar(
     It is called as ``advance(n)``, or ``advance(n, description)`` when what is being done has
     changed. The bar appears with the first advance after one second, and is gone at the end.
     Nothing is printed where stderr is not a terminal, nor when `enabled` is false. Without rich
-    (the extra ``cli``), the bar is a percentage.
-
-    Parameters
-    ----------
-    description : str
-        What is being done.
-    total : int, optional
-        Number of items; None when unknown.
-    enabled : bool, default=True
-        False shows nothing at all.
-    watch : callable, optional
-        Called with the share that is done, at each advance, whether or not a bar is shown.
-
-    Examples
-    --------
-    >>> from lsgp.compute.progress import progress_bar
-    >>> from lsgp.compute.threads import run_blocks
-    >>> with progress_bar("Squaring", total=4) as advance:
-    ...     list(run_blocks(lambda start, stop: start**2, 4, 1, progress=advance))
-    [0, 1, 4, 9]
+    (the extra ``cli``), the bar is a percentage, or the number of items where the ``total`` is not
+    known. ``watch`` is called with the share that is done, at each advance, bar or not.
     """
     bar = _DelayedBar(description, total, enabled, watch)
     try:
         yield bar.advance
     finally:
-        bar.stop()
+        with bar.lock:
+            if bar.shown is not None:
+                bar.shown.stop()
 
 
-class _Shown(Protocol):
-    """What is seen on the terminal."""
-
-    def update(self, description: str, n_done: int) -> None: ...
-
-    def stop(self) -> None: ...
-
-
+@dataclass
 class _DelayedBar:
     """A progress bar that is only made once the work has proved to be long."""
 
-    def __init__(
-        self,
-        description: str,
-        total: int | None,
-        enabled: bool,
-        watch: Callable[[float], None] | None,
-    ) -> None:
-        self.description = description
-        self.total = total
-        self.enabled = enabled
-        self.watch = watch
-        self.n_done = 0
-        self.started = time.monotonic()
-        self.lock = threading.Lock()
-        self.shown: _Shown | None = None
+    description: str
+    total: int | None
+    enabled: bool
+    watch: Callable[[float], None] | None
+    n_done: int = 0
+    started: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    shown: _Text | _Bar | None = None
 
     def advance(self, n: int = 1, description: str | None = None) -> None:
         with self.lock:
@@ -94,26 +65,19 @@ class _DelayedBar:
             self.description = description or self.description
             if self.watch is not None and self.total:
                 self.watch(self.n_done / self.total)
-            if not self.enabled:
-                return
-            if self.shown is None and time.monotonic() - self.started >= APPEARS_AFTER:
+            is_long = time.monotonic() - self.started >= APPEARS_AFTER
+            if self.enabled and self.shown is None and is_long:
                 make = _Text if find_spec("rich") is None else _Bar
                 self.shown = make(self.description, self.total)
             if self.shown is not None:
                 self.shown.update(self.description, self.n_done)
-
-    def stop(self) -> None:
-        with self.lock:
-            if self.shown is not None:
-                self.shown.stop()
 
 
 class _Text:
     """A percentage, or the number of items, on a line that is written over."""
 
     def __init__(self, description: str, total: int | None) -> None:
-        self.total = total
-        self.written = ""
+        self.total, self.written = total, ""
 
     def update(self, description: str, n_done: int) -> None:
         done = f"{n_done / self.total:4.0%}" if self.total else f"{n_done:,}"
@@ -145,26 +109,20 @@ class _Bar:
 
 
 def _make_progress() -> Progress:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
     from rich.table import Column
 
     # Without ipywidgets, rich can only warn in a notebook: rather plain stderr there.
     force_jupyter = None if find_spec("ipywidgets") else False
-    # What is being done is cut where the line is short: never how much of it is done, nor when it
-    # will be. Markup is off: names of kernels have brackets.
+    # The description is cut where the line is short: never the percentage, nor the time left.
+    # Markup is off: names of kernels have brackets.
     words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-    return Progress(
-        TextColumn("{task.description}", table_column=words, markup=False),
-        BarColumn(bar_width=BAR_WIDTH),
-        TaskProgressColumn(table_column=Column(no_wrap=True, min_width=4)),
-        TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
+    return progress.Progress(
+        progress.TextColumn("{task.description}", table_column=words, markup=False),
+        progress.BarColumn(bar_width=BAR_WIDTH),
+        progress.TaskProgressColumn(table_column=Column(no_wrap=True, min_width=4)),
+        progress.TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
         expand=True,
         console=Console(stderr=True, force_jupyter=force_jupyter),
         transient=True,

@@ -1,45 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers in sentences."""
+"""Sentences for users: numbers in them, and warnings that point at the user's own line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+#: Packages whose lines mean nothing to users: what calls lsgp on their behalf.
+INSIDE = frozenset({"lsgp", "sklearn", "contextlib", "joblib"})
+
+#: Where this thread's warnings go instead, while somebody listens.
+_listener: ContextVar[list[str] | None] = ContextVar("_listeners", default=None)
 
 
 def placed(what: str, device: str | None) -> str:
-    """What is done, and on which device, if it is one.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import placed
-    >>> placed("Tuning", None), placed("Tuning", "NVIDIA H200")
-    ('Tuning', 'Tuning on NVIDIA H200')
-    """
+    """The work, and the device that does it, if it is one: "Tuning on NVIDIA H200"."""
     return what if device is None else f"{what} on {device}"
 
 
 def count(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import count
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """A number and its noun: "1 row", "1,200 rows"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share in percent; what is more than nothing is not shown as 0.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import percent
-    >>> percent(0.123), percent(0.5, digits=0), percent(0.001, digits=0), percent(float("nan"))
-    ('12.3 %', '50 %', '< 1 %', '–')
-    """
+    """A share in percent, "12.3 %"; more than nothing is not shown as 0, and NaN as a dash."""
     if math.isnan(share):
         return "–"
     smallest = 10.0**-digits
@@ -53,12 +42,6 @@ def percents(shares: Sequence[float], digits: int = 0) -> list[str]:
 
     By largest remainders: each is rounded down, and the shares that lost most gain what is missing.
     A share that is shown as less than one unit keeps its place, and none of its value.
-
-    Examples
-    --------
-    >>> from lsgp.compute.text import percents
-    >>> percents([1 / 3, 1 / 3, 1 / 3]), percents([0.625, 0.125, 0.125, 0.125], digits=0)
-    (['34 %', '33 %', '33 %'], ['63 %', '13 %', '12 %', '12 %'])
     """
     unit = 10**digits
     exact = [100.0 * unit * share for share in shares]
@@ -71,3 +54,32 @@ def percents(shares: Sequence[float], digits: int = 0) -> list[str]:
         f"< {1 / unit:.{digits}f} %" if parts == 0 and value > 0 else f"{parts / unit:.{digits}f} %"
         for parts, value in zip(floors, exact, strict=True)
     ]
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Gather what would be warned of in this thread, and in no other.
+
+    `warnings.catch_warnings` is of the whole process: with tasks on several threads, each would
+    take the warnings of others.
+    """
+    heard: list[str] = []
+    token = _listener.set(heard)
+    try:
+        yield heard
+    finally:
+        _listener.reset(token)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line that is outside of the library and of scikit-learn."""
+    heard = _listener.get()
+    if heard is not None:
+        heard.append(message)
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in INSIDE:
+            break
+    warnings.warn(message, category, stacklevel=level)

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from lsgp.compute.files import replace_folder
-from lsgp.distributed.head import Head, Partition, without_rows
-from lsgp.distributed.neighbors import Numbers
-from lsgp.distributed.regions import Boxes, Cut, Regions
-from lsgp.distributed.transfer import AnyPath, Estimator, estimator_class
+from lsgp.compute.files import AnyPath, replace_folder
+from lsgp.distributed.partitioning import Boxes, Cut, Regions
+from lsgp.distributed.partitions import Head, Partition, without_rows
+from lsgp.distributed.rows import Numbers
+from lsgp.distributed.transfer import Estimator, estimator_class, load
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.storage.estimator import contradictions_explained, saved_class
+from lsgp.storage.estimator import contradictions_explained
 from lsgp.storage.model_file import (
     Contents,
     ModelFileError,
@@ -63,16 +63,16 @@ def _save(estimator: Estimator, path: Path, added: dict[str, Any]) -> None:
     """Write an estimator, with more arrays and one text."""
     estimator.save(path)
     saved = read_model_file(path, check_arrays=False)
-    layout = {name: own for name, own in added.items() if not isinstance(own, np.ndarray)}
     arrays = {f"cluster.{n}": own for n, own in added.items() if isinstance(own, np.ndarray)}
+    layout = {name: own for name, own in added.items() if not isinstance(own, np.ndarray)}
     texts = {name: saved.texts[name] for name in ("library_version", "estimator")}
     texts["cluster"] = json.dumps({"layout": LAYOUT, **layout})
     write_model_file(path, Contents(texts, {**saved.arrays, **arrays}))
 
 
 def _load(path: Path, check_arrays: bool) -> tuple[Estimator, dict[str, Any]]:
-    """The estimator, memory-mapped, and what was added to it."""
-    estimator = estimator_class(saved_class(path)).load(path, check_arrays=False)
+    """The estimator, memory-mapped, and its added arrays and texts."""
+    estimator = load(path, check_arrays=False)
     contents = read_model_file(path, check_arrays)
     with contradictions_explained(path):
         added: dict[str, Any] = json.loads(contents.texts["cluster"])
@@ -81,9 +81,6 @@ def _load(path: Path, check_arrays: bool) -> tuple[Estimator, dict[str, Any]]:
     arrays = contents.arrays.items()
     added.update({n.removeprefix("cluster."): own for n, own in arrays if n.startswith("cluster.")})
     return estimator, added
-
-
-# -- partitions --------------------------------------------------------------------------------
 
 
 def write_partition(part: Partition, head: Head, folder: str, number: int) -> None:
@@ -113,9 +110,6 @@ class OpenPartition(Partition):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return read_partition, (self.path,)
-
-
-# -- what they share ---------------------------------------------------------------------------
 
 
 def write_head(head: Head, folder: Path) -> None:
@@ -154,4 +148,4 @@ def read_head(folder: AnyPath) -> Head:
         sizes = tuple(own["sizes"].tolist())
         if not len(sizes) == len(boxes.low) == len(boxes.high):
             raise ValueError("boxes of other partitions")
-        return Head(estimator, (), regions, own["part_of_region"], boxes, sizes)
+        return Head(estimator, regions, own["part_of_region"], boxes, sizes)

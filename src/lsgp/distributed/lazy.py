@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predictions of Dask arrays and data frames: lazy, chunk by chunk, as one machine gives them.
+"""Predictions of Dask collections: lazy, chunk by chunk, as one machine gives them.
 
-Chunks, divisions and the index of data frames are kept. Estimators call this when they are given
-such a collection; a saved model can be named by its path instead, which every worker then opens.
+Chunks, divisions and the index of data frames are kept; of xarray's arrays also coordinates and
+names. Estimators call this when they are given such a collection; a saved model can be named by its
+path instead, which every worker then opens.
 """
 
 from __future__ import annotations
@@ -18,18 +19,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.blas import one_blas_thread
-from lsgp.distributed.labeled import is_labeled, labeled, plain
-from lsgp.distributed.messages import hear, telling
-from lsgp.distributed.transfer import (
-    AnyPath,
-    Estimator,
-    ModelPath,
-    opened,
-    running_client,
-    transfer,
-)
-from lsgp.ensemble.classification import Classification
-from lsgp.ensemble.ensemble import Ensemble
+from lsgp.compute.files import AnyPath
+from lsgp.distributed.cluster import hear, running_client, telling
+from lsgp.distributed.transfer import Estimator, ModelPath, opened, transfer
 from lsgp.ensemble.view import target_names
 
 if TYPE_CHECKING:
@@ -38,10 +30,10 @@ if TYPE_CHECKING:
     from dask.dataframe import Series as DaskSeries
     from pandas import DataFrame
 
-#: What is predicted chunk by chunk, and what comes of it.
+#: Collections whose chunks are predicted, and collections of predictions.
 Lazy: TypeAlias = "da.Array | DaskFrame | DaskSeries | xr.DataArray"
 
-#: What `predict_parts` can give.
+#: Parts that `predict_parts` can give.
 PARTS = ("mean", "std", "low", "high")
 
 
@@ -56,68 +48,7 @@ class LazyDistribution(NamedTuple):
     dof: Lazy
 
 
-class Question(NamedTuple):
-    """Which method of an estimator is asked, and what it gives for q queries."""
-
-    method: str
-    options: dict[str, Any]
-    parts: tuple[str, ...]  # names of the arrays that it returns
-    shape: tuple[int, ...]  # of each, behind the queries
-    columns: list[str]  # names of what is behind the queries
-    dtype: np.dtype[Any]
-    job: str = ""  # whose warnings are one
-
-    def answer(self, estimator: Estimator, X: object) -> list[NDArray[Any]]:
-        """The arrays, each (q, ...); what is warned of in a worker reaches the client."""
-        with one_blas_thread():
-            return telling(self.job, lambda: self._answer(estimator, X))
-
-    def _answer(self, estimator: Estimator, X: object) -> list[NDArray[Any]]:
-        if self.method == "predict_parts":
-            return self._parts(estimator, X)
-        found = getattr(estimator, self.method)(X, **self.options)
-        if self.method == "predict_distribution":
-            found = (found.mean, found.scale, np.broadcast_to(found.dof, found.mean.shape).copy())
-        return list(found) if isinstance(found, tuple) else [found]
-
-    def _parts(self, estimator: Any, X: object) -> list[NDArray[Any]]:
-        """Several parts of one prediction, which is computed once."""
-        if set(self.parts) == {"mean"}:
-            return [estimator.predict(X)] * len(self.parts)
-        predicted = estimator.predict_distribution(X, kind=self.options["kind"])
-        low, high = predicted.interval(self.options["level"])
-        known = {"mean": predicted.mean, "std": predicted.std, "low": low, "high": high}
-        return [np.asarray(known[part]) for part in self.parts]
-
-
-def ask(estimator: Estimator, method: str, **options: Any) -> Question:
-    """The question that a call of this method is."""
-    ensemble = estimator.ensemble_
-    classes = ensemble.classification
-    with_std = options.get("return_std", False)
-    if classes is None:
-        shape, columns = ensemble.target_shape, target_names(ensemble)
-        parts: tuple[str, ...] = {
-            "predict_parts": options.get("parts", ()),
-            "predict_interval": ("low", "high"),
-            "predict_distribution": ("mean", "scale", "dof"),
-        }.get(method, ("mean", "std") if with_std else ("mean",))
-        return Question(method, options, parts, shape, columns, np.dtype(float))
-    if method == "predict":
-        name = classes.label_name or "y"
-        return Question(method, options, ("label",), (), [name], _label_dtype(classes))
-    parts = ("probability", "std") if with_std else ("probability",)
-    if method == "predict_log_proba":
-        parts = ("log_probability",)
-    shape = (classes.n_classes,)
-    return Question(method, options, parts, shape, classes.class_names, np.dtype(float))
-
-
-def _label_dtype(classes: Classification) -> np.dtype[Any]:
-    return np.dtype(classes.classes.dtype)
-
-
-# -- what users call ---------------------------------------------------------------------------
+# -- what users call -------------------------------------------------------------------------------
 
 
 def predict(
@@ -213,7 +144,7 @@ def predict_parts(
         raise TypeError("predict_parts is of regressors. Use predict_proba of a classifier.")
     chosen = tuple(parts)
     found = predict_lazily(model, X, "predict_parts", parts=chosen, level=level, kind=kind)
-    return dict(zip(chosen, _as_tuple(found), strict=True))
+    return dict(zip(chosen, found if isinstance(found, tuple) else (found,), strict=True))
 
 
 def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False) -> Any:
@@ -222,61 +153,30 @@ def predict_proba(model: Estimator | AnyPath, X: Lazy, return_std: bool = False)
 
 
 def predict_lazily(model: Estimator | AnyPath, X: object, method: str, **options: object) -> Any:
-    """What a method of the estimator says of a Dask collection, lazily."""
+    """Return the lazy result of a method of the estimator for a Dask collection."""
     estimator = _known(model)
     question = ask(estimator, method, **options)
     check_collection(estimator, X)
     sent = transfer(model)
-    name = name_of(X, question, sent.token)
-    own_model, ensemble = sent.arguments
-    arguments = {
-        "question": question._replace(job=name),
-        "model": own_model,
-        "ensemble": ensemble,
-    }
+    question = question.about(X, sent.token)
+    arguments = {"question": question, "model": sent.model}
 
     def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
-        new_axes = [0, *range(2, len(chunks))]
-        common = {"dtype": question.dtype, "meta": np.empty((0,) * len(chunks), question.dtype)}
         return X.map_blocks(
-            answer_chunk,
+            _answer_chunk,
             **arguments,
-            **common,
             drop_axis=1,
-            new_axis=new_axes,
+            new_axis=[0, *range(2, len(chunks))],
             chunks=chunks,
-            name=name,
+            name=question.job,
+            dtype=question.dtype,
+            meta=np.empty((0,) * len(chunks), question.dtype),
         )
 
     def answer_frame(X: DaskFrame, meta: DataFrame) -> DaskFrame:
-        return X.map_partitions(answer_partition, **arguments, meta=meta, token=name)
+        return X.map_partitions(_answer_partition, **arguments, meta=meta, token=question.job)
 
     return collect(X, question, answer_array, answer_frame)
-
-
-def answer_chunk(
-    X: object, question: Question, model: object, ensemble: Ensemble | None
-) -> NDArray[Any]:
-    """The parts of the answer to a chunk, by the `arguments` of a `ModelTransfer`."""
-    return np.stack(question.answer(opened(model, ensemble), X))
-
-
-def answer_partition(
-    X: DataFrame, question: Question, model: object, ensemble: Ensemble | None
-) -> DataFrame:
-    """The answer to a partition of a data frame, likewise."""
-    return as_frame(question.answer(opened(model, ensemble), X), X, question)
-
-
-def name_of(X: Any, question: Question, token: str) -> str:
-    """The name of the tasks that answer a question about a collection."""
-    own = plain(X) if is_labeled(X) else X
-    source = getattr(own, "name", None) or own._name
-    return f"lsgp-{question.method}-{tokenize(source, question.method, question.options, token)}"
-
-
-def _as_tuple(found: object) -> tuple[Any, ...]:
-    return tuple(found) if isinstance(found, tuple) else (found,)
 
 
 def _known(model: Estimator | AnyPath) -> Estimator:
@@ -286,81 +186,165 @@ def _known(model: Estimator | AnyPath) -> Estimator:
     return model
 
 
-# -- chunks ------------------------------------------------------------------------------------
-
-Chunks: TypeAlias = tuple[tuple[int, ...], ...]
-#: From queries (q, d) to all parts of the answer (p, q, ...), with these chunks.
-AnswerArray: TypeAlias = "Callable[[da.Array, Chunks], da.Array]"
-#: The same of a data frame: all parts side by side, as in the empty frame that is given.
-AnswerFrame: TypeAlias = "Callable[[DaskFrame, DataFrame], DaskFrame]"
+def _answer_chunk(X: object, question: Question, model: object) -> NDArray[Any]:
+    return np.stack(question.answer(opened(model), X))
 
 
-def collect(
-    X: Any, question: Question, answer_array: AnswerArray, answer_frame: AnswerFrame
-) -> Any:
-    """The answers to all chunks as collections like X, in the form that the method gives."""
-    client = running_client()
-    if client is not None:
-        hear(client)
-    own = plain(X) if is_labeled(X) else X
-    if hasattr(own, "chunks"):
-        if len(own.chunks[1]) > 1:
-            own = own.rechunk({1: -1})
-        n_parts = len(question.parts)
-        chunks = ((n_parts,), own.chunks[0], *((size,) for size in question.shape))
-        stacked = answer_array(own, chunks)
-        parts = [stacked[p] for p in range(n_parts)]
-    else:
-        none = np.empty((0, len(question.columns)), question.dtype)
-        meta = as_frame([none] * len(question.parts), own._meta.iloc[:0], question)
-        parts = _split(answer_frame(own, meta), question)
-    if is_labeled(X):
-        pairs = zip(parts, question.parts, strict=True)
-        parts = [labeled(part, X, question.columns, kind) for part, kind in pairs]
-    return bundle(question.method, parts)
+def _answer_partition(X: DataFrame, question: Question, model: object) -> DataFrame:
+    return as_frame(question.answer(opened(model), X), X, question)
+
+
+# -- questions -------------------------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """A call of a method of an estimator, and the form of its result for q queries."""
+
+    method: str
+    options: dict[str, Any]
+    parts: tuple[str, ...]  # names of the arrays in the result
+    shape: tuple[int, ...]  # of each array, behind the axis of the queries
+    columns: list[str]  # names of the columns behind the queries
+    dtype: np.dtype[Any]
+    job: str = ""  # name of the tasks, whose warnings are joined
+
+    def about(self, X: Any, token: str) -> Question:
+        """Return the question about a collection, to the model of a token, with the job's name."""
+        source = _plain(X)
+        name = getattr(source, "name", None) or source._name
+        return self._replace(
+            job=f"lsgp-{self.method}-{tokenize(name, self.method, self.options, token)}"
+        )
+
+    def answer(self, estimator: Estimator, X: object) -> list[NDArray[Any]]:
+        """Return the arrays, each (q, ...); warnings on a worker reach the client."""
+        with one_blas_thread():
+            return telling(self.job, lambda: self._answer(estimator, X))
+
+    def _answer(self, estimator: Any, X: object) -> list[NDArray[Any]]:
+        if self.method == "predict_parts":
+            if set(self.parts) == {"mean"}:
+                return [estimator.predict(X)] * len(self.parts)
+            predicted = estimator.predict_distribution(X, kind=self.options["kind"])
+            low, high = predicted.interval(self.options["level"])
+            known = {"mean": predicted.mean, "std": predicted.std, "low": low, "high": high}
+            return [np.asarray(known[part]) for part in self.parts]
+        found = getattr(estimator, self.method)(X, **self.options)
+        if self.method == "predict_distribution":
+            found = (found.mean, found.scale, np.broadcast_to(found.dof, found.mean.shape).copy())
+        return list(found) if isinstance(found, tuple) else [found]
+
+
+def ask(estimator: Estimator, method: str, **options: Any) -> Question:
+    """Return the question that a call of this method asks."""
+    ensemble, number = estimator.ensemble_, np.dtype(float)
+    classes = ensemble.classification
+    with_std = options.get("return_std", False)
+    if classes is None:
+        parts: tuple[str, ...] = {
+            "predict_parts": options.get("parts", ()),
+            "predict_interval": ("low", "high"),
+            "predict_distribution": ("mean", "scale", "dof"),
+        }.get(method, ("mean", "std") if with_std else ("mean",))
+        names = target_names(ensemble)
+        return Question(method, options, parts, ensemble.target_shape, names, number)
+    if method == "predict":
+        name, dtype = classes.label_name or "y", np.dtype(classes.classes.dtype)
+        return Question(method, options, ("label",), (), [name], dtype)
+    parts = ("probability", "std") if with_std else ("probability",)
+    if method == "predict_log_proba":
+        parts = ("log_probability",)
+    return Question(method, options, parts, (classes.n_classes,), classes.class_names, number)
 
 
 def check_collection(estimator: Estimator, X: Any) -> None:
-    """Refuse at once what chunks would be refused for, with the same words."""
-    X = plain(X) if is_labeled(X) else X
+    """Refuse at once any collection whose chunks the estimator would refuse."""
+    X = _plain(X)
     if not hasattr(X, "chunks"):
-        meta = X._meta
-        if not hasattr(meta, "columns"):
+        if not hasattr(X._meta, "columns"):
             raise ValueError(
                 "X is a Dask series. Give a data frame of the inputs, e.g. X.to_frame()."
             )
-        estimator._check_queries(meta)
+        estimator._check_queries(X._meta)
     elif X.ndim == 2:
         estimator._check_queries(np.empty((0, X.shape[1])))
     else:
         raise ValueError(f"X is a Dask array of {X.ndim} dimensions. Give one of shape (q, d).")
 
 
+# -- collections -----------------------------------------------------------------------------------
+
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+#: From queries (q, d) to all parts of the answer (p, q, ...), with these chunks.
+AnswerArray: TypeAlias = "Callable[[da.Array, Chunks], da.Array]"
+#: From a data frame of queries to all parts side by side, as in the empty frame.
+AnswerFrame: TypeAlias = "Callable[[DaskFrame, DataFrame], DaskFrame]"
+
+
+def collect(
+    X: Any, question: Question, answer_array: AnswerArray, answer_frame: AnswerFrame
+) -> Any:
+    """Return the answers to all chunks as collections like X, in the form of the method."""
+    client = running_client()
+    if client is not None:
+        hear(client)
+    queries, n_parts = _plain(X), len(question.parts)
+    if hasattr(queries, "chunks"):
+        if len(queries.chunks[1]) > 1:
+            queries = queries.rechunk({1: -1})
+        chunks = ((n_parts,), queries.chunks[0], *((size,) for size in question.shape))
+        stacked = answer_array(queries, chunks)
+        parts = [stacked[p] for p in range(n_parts)]
+        if not isinstance(X, da.Array):
+            pairs = zip(parts, question.parts, strict=True)
+            parts = [_labeled(part, X, question.columns, kind) for part, kind in pairs]
+        return bundle(question.method, parts)
+    none = [np.empty((0, len(question.columns)), question.dtype)] * n_parts
+    answered = answer_frame(queries, as_frame(none, queries._meta.iloc[:0], question))
+    parts, width, names = [], len(question.columns), list(answered.columns)
+    for p in range(n_parts):
+        own = names[p * width : (p + 1) * width]
+        part = answered
+        if n_parts > 1:  # a step more would make graphs longer
+            part = answered[own].rename(columns=dict(zip(own, question.columns, strict=True)))
+        parts.append(part if question.shape else part[question.columns[0]])
+    return bundle(question.method, parts)
+
+
 def as_frame(parts: Sequence[NDArray[Any]], X: DataFrame, question: Question) -> DataFrame:
-    """The parts of an answer side by side, with the index of the queries."""
-    width = len(question.columns)
-    values = np.concatenate([part.reshape(len(X), width) for part in parts], axis=1)
+    """Put the parts of an answer side by side; columns of several parts are numbered."""
+    values = np.concatenate([part.reshape(len(X), len(question.columns)) for part in parts], axis=1)
     names = question.columns if len(parts) == 1 else map(str, range(len(values.T)))
     return X[[]].assign(**dict(zip(names, values.T, strict=True)))
 
 
-def _split(answered: DaskFrame, question: Question) -> list[Any]:
-    """A series or a data frame for each part of an answer that is side by side."""
-    if len(question.parts) == 1:
-        return [answered if question.shape else answered[question.columns[0]]]
-    columns, width, parts = list(answered.columns), len(question.columns), []
-    for p in range(len(question.parts)):
-        own = columns[p * width : (p + 1) * width]
-        if question.shape:
-            names = dict(zip(own, question.columns, strict=True))
-            parts.append(answered[own].rename(columns=names))
-        else:
-            parts.append(answered[own[0]].rename(question.columns[0]))
-    return parts
-
-
 def bundle(method: str, parts: Sequence[object]) -> Any:
-    """The parts of an answer as the method gives them."""
+    """Return the parts of an answer in the form of the method."""
     if method == "predict_distribution":
         return LazyDistribution(*parts)
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _plain(X: Any) -> Any:
+    """Return a Dask collection: X itself, or the queries (q, d) of an array of xarray."""
+    if type(X).__module__.partition(".")[0] != "xarray":
+        return X
+    if not hasattr(X, "dims") or not hasattr(X, "data"):
+        raise TypeError(
+            f"X is a {type(X).__name__} of xarray. Give a DataArray of queries and inputs, or see "
+            "lsgp.maps.predict_grid for grids."
+        )
+    return X.data
+
+
+def _labeled(answer: da.Array, X: xr.DataArray, columns: list[str], part: str) -> xr.DataArray:
+    """Return a part of the answer, (q,) or (q, t), with the labels of the queries."""
+    import xarray
+
+    along = X.dims[0]
+    coords = {name: own for name, own in X.coords.items() if own.dims == (along,)}
+    if answer.ndim == 1:
+        name = columns[0] if part in ("mean", "label", "probability") else f"{columns[0]}_{part}"
+        return xarray.DataArray(answer, coords, (along,), name=name)
+    behind = "target" if part not in ("probability", "log_probability") else "class"
+    return xarray.DataArray(answer, {**coords, behind: columns}, (along, behind), name=part)

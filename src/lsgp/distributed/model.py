@@ -7,8 +7,7 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from operator import getitem
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import dask
 import dask.array as da
@@ -19,9 +18,10 @@ from dask.highlevelgraph import HighLevelGraph
 from distributed import Future
 from numpy.typing import NDArray
 
+from lsgp.compute.files import AnyPath
 from lsgp.compute.text import count
-from lsgp.distributed import answer as tasks
-from lsgp.distributed.cluster import Cluster
+from lsgp.distributed import partitions as tasks
+from lsgp.distributed.cluster import Cluster, heard, running_client
 from lsgp.distributed.folder import (
     MANIFEST,
     WHOLE,
@@ -32,7 +32,6 @@ from lsgp.distributed.folder import (
     write_head,
     write_partition,
 )
-from lsgp.distributed.head import Head
 from lsgp.distributed.lazy import (
     Chunks,
     LazyDistribution,
@@ -42,20 +41,16 @@ from lsgp.distributed.lazy import (
     bundle,
     check_collection,
     collect,
-    name_of,
     predict_lazily,
 )
-from lsgp.distributed.messages import heard
-from lsgp.distributed.transfer import AnyPath, Estimator, estimator_class, running_client
-from lsgp.inputs.lazy import is_dask
-from lsgp.storage.estimator import saved_class
+from lsgp.distributed.partitions import Head
+from lsgp.distributed.transfer import Estimator, load
+from lsgp.inputs.containers import is_dask
 from lsgp.tuning.result import TuningResult
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame as DaskFrame
     from pandas import DataFrame
-
-T = TypeVar("T")
 
 #: Queries of an array in memory that make a chunk.
 CHUNK = 50_000
@@ -161,33 +156,30 @@ class DistributedModel:
         return self._predict("predict_log_proba", X)
 
     def _predict(self, method: str, X: Any, **options: object) -> Any:
+        if self._whole is not None and is_dask(X):
+            return predict_lazily(self._whole, X, method, **options)
+        question = ask(self.estimator, method, **options)
         if self._whole is not None:
-            if is_dask(X):
-                return predict_lazily(self._whole, X, method, **options)
-            question = ask(self._whole, method, **options)
             return bundle(method, question.answer(self._whole, X))
-        question = ask(self.estimator, method, **options)._replace(job=uuid.uuid4().hex)
+        token = uuid.uuid4().hex
         if is_dask(X):
             check_collection(self.estimator, X)
-            return self._lazy(X, question)
+            return self._lazy(X, question.about(X, token))
         queries = self.estimator._check_queries(X)
         chunked = da.from_array(queries, chunks=(CHUNK, -1), asarray=False)
+        question = question.about(chunked, token)
         parts = self._lazy(chunked, question, is_checked=True)
-        parts = parts if isinstance(parts, tuple) else (parts,)
-        return bundle(method, self._compute(parts, question.job))
-
-    def _compute(self, parts: Sequence[da.Array], job: str) -> Sequence[NDArray[Any]]:
+        parts = list(parts) if isinstance(parts, tuple) else [parts]
         client = running_client()
         if client is None:
-            found: Sequence[NDArray[Any]] = dask.compute(*parts)
-            return found
+            return bundle(method, dask.compute(*parts))
         # Which says so if no worker is left.
         cluster = Cluster(client, self.estimator.verbose)
-        with heard(client, job, parts[0].shape[0]):
-            return cluster.gather(client.compute(list(parts)), "Predicting")
+        with heard(client, question.job, len(queries)):
+            return bundle(method, cluster.gather(client.compute(parts), "Predicting"))
 
     def _lazy(self, X: Any, question: Question, is_checked: bool = False) -> Any:
-        name = name_of(X, question, question.job)
+        name = question.job
         asked = dask.delayed(question, name=f"{name}-question", traverse=False)
         if self._sent is None:
             key = f"lsgp-head-{uuid.uuid4().hex}"
@@ -198,7 +190,7 @@ class DistributedModel:
             return dask.delayed(function)(*arguments, dask_key_name=f"{name}-{what}-{k}")
 
         def answer(chunk: Delayed, k: int) -> Delayed:
-            """What partitions say of the queries of a chunk, put together."""
+            """The answers of the partitions to the queries of a chunk, put together."""
             routed = task(tasks.route, "route", k, chunk, head, is_checked)
             own, pending = [], []
             for p, part in enumerate(parts):
@@ -215,12 +207,9 @@ class DistributedModel:
             return task(tasks.assemble, "assemble", k, own, others, head, asked)
 
         def answer_array(X: da.Array, chunks: Chunks) -> da.Array:
-            answers = [
-                task(np.stack, "stack", k, answer(chunk, k))
-                for k, chunk in enumerate(X.to_delayed().reshape(-1))
-            ]
+            answers = [answer(chunk, k) for k, chunk in enumerate(X.to_delayed().reshape(-1))]
             rest = (0,) * len(question.shape)
-            layer = {(name, 0, k, *rest): (_same, each.key) for k, each in enumerate(answers)}
+            layer = {(name, 0, k, *rest): (np.stack, each.key) for k, each in enumerate(answers)}
             graph = HighLevelGraph.from_collections(name, layer, dependencies=answers)
             return da.Array(graph, name, chunks, dtype=question.dtype)
 
@@ -247,39 +236,35 @@ class DistributedModel:
         place of what was there; whatever fails before leaves that as it was.
         """
         with new_folder(folder) as made:
-            if self._whole is not None:
+            head = self._head
+            if head is None:
+                assert self._whole is not None
                 self._whole.save(made / WHOLE)
                 (made / MANIFEST).write_text(type(self._whole).__name__)
                 return
-            assert self._head is not None
             client = running_client()
             if client is None:
                 for p, part in enumerate(self._parts):
-                    write_partition(
-                        dask.compute(part, scheduler="synchronous")[0], self._head, str(made), p
-                    )
-            else:
-                self._write_parts(Cluster(client), self._head, made)
-            write_head(self._head, made)
-
-    def _write_parts(self, cluster: Cluster, head: Head, made: Path) -> None:
-        mark = made / "mark"
-        mark.write_text("")
-        seen = cluster.client.run(os.path.exists, str(mark))
-        mark.unlink()
-        if seen and all(seen.values()):
-            parts, sent = [_future(cluster, part) for part in self._parts], cluster.send(head)
-            cluster.finish(
-                [
+                    (own,) = dask.compute(part, scheduler="synchronous")
+                    write_partition(own, head, str(made), p)
+                write_head(head, made)
+                return
+            cluster, mark = Cluster(client), made / "mark"
+            parts = [client.compute(p) if isinstance(p, Delayed) else p for p in self._parts]
+            mark.write_text("")
+            is_seen = client.run(os.path.exists, str(mark)).values()
+            mark.unlink()
+            if is_seen and all(is_seen):
+                sent = cluster.send(head)
+                written = [
                     cluster.submit("save", write_partition, part, sent, str(made), p)
                     for p, part in enumerate(parts)
-                ],
-                "Saving",
-            )
-            return
-        for p, part in enumerate(self._parts):
-            (own,) = cluster.gather([_future(cluster, part)])
-            write_partition(own, head, str(made), p)
+                ]
+                cluster.finish(written, "Saving")
+            else:
+                for p, part in enumerate(parts):
+                    write_partition(cluster.gather([part])[0], head, str(made), p)
+            write_head(head, made)
 
     @classmethod
     def load(cls, folder: AnyPath) -> Self:
@@ -290,8 +275,7 @@ class DistributedModel:
         path = os.path.realpath(os.fsdecode(folder))
         whole = os.path.join(path, WHOLE)
         if os.path.exists(whole):
-            estimator = estimator_class(saved_class(whole)).load(whole)
-            return cls(None, [], estimator, path)
+            return cls(None, [], load(whole), path)
         head = read_head(path)
         stamp = os.stat(os.path.join(path, MANIFEST)).st_mtime_ns
         parts = []
@@ -300,11 +284,3 @@ class DistributedModel:
             key = f"lsgp-open-{tokenize(own, stamp)}-{p}"
             parts.append(dask.delayed(read_partition)(own, dask_key_name=key))
         return cls(head, parts, None, path)
-
-
-def _same(value: T) -> T:
-    return value
-
-
-def _future(cluster: Cluster, part: Future | Delayed) -> Future:
-    return cluster.client.compute(part) if hasattr(part, "dask") else part

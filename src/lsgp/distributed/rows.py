@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of a partition: how they are brought together, their statistics, and copies among them."""
+"""Rows of the data, and what workers do with them: statistics and copies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.distributed.regions import Regions
-from lsgp.inputs.labels import codes_of
 from lsgp.inputs.transforms.column_statistics import ColumnStatistics, column_statistics
 
 Array = NDArray[np.float64]
@@ -31,8 +28,18 @@ class Rows(NamedTuple):
     weight: Array | None = None  # (k,)
     groups: NDArray[np.int32] | None = None  # (k,)
 
+    @property
+    def n(self) -> int:
+        return len(self.numbers)
+
     def pick(self, places: NDArray[Any]) -> Rows:
         return Rows._make(None if column is None else column[places] for column in self)
+
+    def take(self, wanted: NDArray[np.integer]) -> tuple[Rows, NDArray[np.bool_]]:
+        """The rows with the wanted numbers, and which of the numbers are here."""
+        place = np.minimum(np.searchsorted(self.numbers, wanted), self.n - 1)
+        is_here = self.numbers[place] == wanted
+        return self.pick(place[is_here]), is_here
 
     @classmethod
     def join(cls, parts: Sequence[Rows]) -> Rows:
@@ -40,91 +47,12 @@ class Rows(NamedTuple):
         return cls._make(None if c[0] is None else np.concatenate(c) for c in columns)
 
     def in_order(self) -> Rows:
-        """The same rows, by their numbers."""
         return self.pick(np.argsort(self.numbers, kind="stable"))
 
-    @property
-    def n(self) -> int:
-        return len(self.numbers)
 
-
-# -- statistics ----------------------------------------------------------------------------------
-
-
-class Summary(NamedTuple):
-    """Statistics of the rows of a partition, or of several."""
-
-    n: int
-    X: ColumnStatistics
-    plain_X: ColumnStatistics  # of which each row counts once, whatever its weight
-    y: ColumnStatistics
-    noise: ColumnStatistics
-    weight: ColumnStatistics | None
-    classes: Array  # (C,) weight of the rows of each class
-
-    @classmethod
-    def of(cls, rows: Rows, n_classes: int) -> Summary:
-        """``n_classes`` is 0 if targets are no labels."""
-        weight = rows.weight
-        X = column_statistics(rows.X, weight)
-        codes = codes_of(rows.y, n_classes) if n_classes else np.empty(0, np.int64)
-        return cls(
-            rows.n,
-            X,
-            X if weight is None else column_statistics(rows.X),
-            column_statistics(rows.y, weight),
-            column_statistics(rows.noise[:, None]),
-            None if weight is None else column_statistics(weight[:, None]),
-            np.bincount(codes, weight if n_classes else None, n_classes).astype(float),
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Summary]) -> Summary:
-        n, X, plain_X, y, noise, weight, classes = zip(*parts, strict=True)
-        join = ColumnStatistics.joined
-        weights = None if weight[0] is None else join(weight)
-        return cls(sum(n), join(X), join(plain_X), join(y), join(noise), weights, sum(classes))
-
-
-# -- copies --------------------------------------------------------------------------------------
-
-
-def mark_copies(rows: Rows) -> Rows:
-    """With equal rows as groups, numbered from 0 in each partition; other rows belong to none.
-
-    Equal rows lie in one partition, since they are where their inputs are.
-    """
-    # Adding 0 makes one of both zeros.
-    table = np.column_stack([rows.X, rows.y, rows.noise]) + 0.0
-    suspects = _with_equal_keys(table)
-    groups = np.full(rows.n, -1, np.int32)
-    if len(suspects):
-        _, own, counts = np.unique(table[suspects], axis=0, return_inverse=True, return_counts=True)
-        number = np.where(counts > 1, np.cumsum(counts > 1) - 1, -1)
-        groups[suspects] = number[own.reshape(-1)]
-    return rows._replace(groups=groups)
-
-
-def n_groups(rows: Rows) -> int:
-    """How many groups the rows are of, numbered from 0."""
-    return 0 if rows.groups is None or not rows.n else int(rows.groups.max()) + 1
-
-
-def renumber_groups(rows: Rows, first: int) -> Rows:
-    """With other numbers of their groups, from the first on."""
-    assert rows.groups is not None, "only asked where there are groups"
-    return rows._replace(groups=np.where(rows.groups < 0, -1, rows.groups + np.int32(first)))
-
-
-def _with_equal_keys(table: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Rows that share a key, which equal rows do: few others, where sorting all takes seconds."""
-    keys = np.zeros(len(table), np.uint64)
-    for column in np.ascontiguousarray(table.T).view(np.uint64):
-        keys = (keys ^ (keys >> np.uint64(29)) ^ column) * np.uint64(0x9E3779B97F4A7C15)
-    order = np.argsort(keys, kind="stable")
-    is_next_equal = np.diff(keys[order]) == 0
-    is_suspect = np.append(is_next_equal, False) | np.append(False, is_next_equal)
-    return np.sort(order[is_suspect])
+def take(rows: Rows, wanted: Numbers) -> Rows:
+    """The rows with those of the wanted numbers that are here."""
+    return rows.take(wanted)[0]
 
 
 def settle(rows: Rows, mean_noise: float | None) -> Rows:
@@ -137,26 +65,64 @@ def settle(rows: Rows, mean_noise: float | None) -> Rows:
     return rows._replace(noise=noise)
 
 
-# -- from chunks to partitions -------------------------------------------------------------------
+class Summary(NamedTuple):
+    """Statistics of the rows of a partition, or of several."""
+
+    X: ColumnStatistics
+    plain_X: ColumnStatistics  # in which each row counts once, whatever its weight
+    y: ColumnStatistics
+    noise: ColumnStatistics
+    weight: ColumnStatistics
+
+    @classmethod
+    def of(cls, rows: Rows) -> Summary:
+        weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        return cls(
+            column_statistics(rows.X, rows.weight),
+            column_statistics(rows.X),
+            column_statistics(rows.y, rows.weight),
+            column_statistics(rows.noise[:, None]),
+            column_statistics(weight[:, None]),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Summary]) -> Summary:
+        return cls._make(ColumnStatistics.joined(own) for own in zip(*parts, strict=True))
+
+    @property
+    def n(self) -> int:
+        return int(self.weight.weight[0])
+
+    def class_shares(self, n_classes: int) -> Array:
+        """The share of each class, (C,), in the weight of all rows; targets are one-hot columns."""
+        share = self.y.center
+        return share if n_classes != 2 else np.append(1.0 - share, share)
 
 
-def split(chunk: Rows, first_number: int, regions: Regions) -> list[Rows]:
-    """The rows of a chunk, by region."""
-    chunk = chunk._replace(numbers=chunk.numbers + first_number)
-    found = regions.find(chunk.X)
-    order = np.argsort(found, kind="stable")
-    ends = np.searchsorted(found[order], np.arange(regions.n_regions + 1))
-    return [chunk.pick(order[start:stop]) for start, stop in pairwise(ends)]
+# -- copies ----------------------------------------------------------------------------------------
 
 
-def join(pieces: Sequence[Rows]) -> Rows:
-    """A partition, from pieces of all chunks in their order."""
-    joined = Rows.join(pieces)
-    # So that copies of views of chunks do not keep those alive.
-    return Rows._make(None if c is None else np.ascontiguousarray(c) for c in joined)
+def mark_copies(rows: Rows) -> Rows:
+    """Make groups of equal rows, numbered from 0 in each partition; other rows have none, -1.
+
+    Equal rows have equal inputs, so they lie in the same partition.
+    """
+    table = np.column_stack([rows.X, rows.y, rows.noise])
+    order = np.lexsort(table.T)
+    is_new = np.append(True, (np.diff(table[order], axis=0) != 0).any(axis=1))
+    run = np.cumsum(is_new) - 1
+    is_copied = np.bincount(run) > 1
+    groups = np.empty(rows.n, np.int32)
+    groups[order] = np.where(is_copied, np.cumsum(is_copied) - 1, -1)[run]
+    return rows._replace(groups=groups)
 
 
-def take(rows: Rows, wanted: Numbers) -> Rows:
-    """Those of the wanted rows (sorted numbers) that are here."""
-    place = np.minimum(np.searchsorted(rows.numbers, wanted), rows.n - 1)
-    return rows.pick(place[rows.numbers[place] == wanted])
+def n_groups(rows: Rows) -> int:
+    """The number of groups, which are numbered from 0."""
+    return 0 if rows.groups is None else int(rows.groups.max(initial=-1)) + 1
+
+
+def renumber_groups(rows: Rows, first: int) -> Rows:
+    """Number the groups of copies from ``first`` on."""
+    assert rows.groups is not None
+    return rows._replace(groups=np.where(rows.groups < 0, -1, rows.groups + np.int32(first)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tuning on rows that lie on a cluster: the search is that of one machine.
 
-They ask a space for neighborhoods of a few thousand rows, and get those rows; all they compute is
-computed here, on the machine of the client.
+It asks a space for neighborhoods of a few thousand rows, and gets those rows; all computations are
+on the machine of the client.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends.contract import around
-from lsgp.distributed.index import ClusterIndex
-from lsgp.distributed.neighbors import at_hand
 from lsgp.distributed.rows import Rows, Summary
-from lsgp.distributed.store import Columns, RowStore
+from lsgp.distributed.search import ClusterIndex, RowStore, at_hand
 from lsgp.inputs.labels import Labels, codes_of, prior_of
 from lsgp.inputs.projections import Kinds
 from lsgp.inputs.rows import Groups, TrainingRows
 from lsgp.inputs.transforms import InputTransform, TargetScaler, subsample
-from lsgp.inputs.transforms.fit import LARGEST_SAMPLE, transform_of
+from lsgp.inputs.transforms.inputs import LARGEST_SAMPLE, transform_of
 from lsgp.method.contract import LocalModel
-from lsgp.search.suitability import suits
+from lsgp.search.index import suits
 from lsgp.tuning.data import Data
 from lsgp.tuning.hold_out import Layer
 from lsgp.tuning.space import Sample, Space
@@ -35,11 +33,40 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterRows:
-    """All rows, with what is known of them before tuning; few of them are fetched.
+class Columns:
+    """One property of all rows, computed from the fetched ones.
 
-    Its arrays look like those of all rows to whoever takes a few thousand.
+    It looks like an array of all rows to code that takes a few thousand of them, as tuning does.
     """
+
+    store: RowStore
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    of_rows: Callable[[Rows], NDArray[Any]]
+    transform: InputTransform | None = None  # of inputs, for their extremes
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, numbers: NDArray[np.integer]) -> NDArray[Any]:
+        values = self.of_rows(self.store.rows(np.asarray(numbers).reshape(-1)))
+        return np.ascontiguousarray(values, dtype=self.dtype)
+
+    def min(self, axis: int) -> Array:
+        return self._sides[0].min(axis=axis)
+
+    def max(self, axis: int) -> Array:
+        return self._sides[1].max(axis=axis)
+
+    @property
+    def _sides(self) -> tuple[Array, Array]:
+        boxes = self.store.boxes
+        return boxes if self.transform is None else boxes.transformed(self.transform)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRows:
+    """All rows, with their statistics; few of them are fetched."""
 
     store: RowStore
     summary: Summary
@@ -47,22 +74,14 @@ class ClusterRows:
     mean_noise: float | None
     group_names: tuple[object, ...] | None  # None without groups
 
-    @property
-    def n(self) -> int:
-        return self.store.n
-
-    @property
-    def d(self) -> int:
-        return len(self.summary.X.center)
+    def transform(self, kinds: Kinds) -> InputTransform:
+        return transform_of(self.summary.X, lambda j: self._sample[:, j], kinds)
 
     @cached_property
-    def sample(self) -> Array:
-        """Inputs that ranks and powers are learnt from."""
-        chosen = subsample(self.n, LARGEST_SAMPLE)
-        return self.store.fetch(np.arange(self.n) if chosen is None else chosen).X
-
-    def transform(self, kinds: Kinds) -> InputTransform:
-        return transform_of(self.summary.X, lambda j: self.sample[:, j], kinds)
+    def _sample(self) -> Array:
+        """Inputs from which ranks and powers are learnt."""
+        chosen = subsample(self.store.n, LARGEST_SAMPLE)
+        return self.store.fetch(np.arange(self.store.n) if chosen is None else chosen).X
 
     def inputs(self, transform: InputTransform | None, dtype: DTypeLike = float) -> Array:
         """The inputs of all rows, transformed."""
@@ -70,13 +89,7 @@ class ClusterRows:
         def values(rows: Rows) -> NDArray[np.floating]:
             return rows.X if transform is None else transform.transform(rows.X)
 
-        def extremes() -> tuple[Array, Array]:
-            boxes = self.store.boxes
-            if transform is not None:
-                boxes = boxes.transformed(transform)
-            return boxes.low.min(axis=0), boxes.high.max(axis=0)
-
-        return cast(Array, Columns(self.store, (self.n, self.d), np.dtype(dtype), values, extremes))
+        return self._columns(values, dtype, len(self.summary.X.center), transform=transform)
 
     def targets(self, dtype: DTypeLike = float) -> Array:
         """Scaled targets of all rows."""
@@ -97,26 +110,30 @@ class ClusterRows:
         X, y, noise = self.inputs(None), self.targets(), self.noise()
         return TrainingRows(X, y, None, noise, self.mean_noise, self.groups)
 
-    def labels(self) -> Labels:
+    def labels(self, n_classes: int) -> Labels:
         """The labels of all rows."""
-        classes = self.summary.classes
-        mean_weight = classes.sum() / self.n
+        mean_weight = self.summary.weight.center[0]
 
         def weights(rows: Rows) -> Array:
             return np.ones(rows.n) if rows.weight is None else rows.weight / mean_weight
 
-        codes = self._columns(lambda rows: codes_of(rows.y, len(classes)), np.int64)
+        codes = self._columns(lambda rows: codes_of(rows.y, n_classes), np.int64)
         return Labels(
             cast("NDArray[np.int64]", codes),
             self._columns(weights, float),
-            prior_of(classes / mean_weight),
+            prior_of(self.summary.class_shares(n_classes) * self.store.n),
             self.scaler,
         )
 
     def _columns(
-        self, of_rows: Callable[[Rows], NDArray[Any]], dtype: DTypeLike, *width: int
+        self,
+        of_rows: Callable[[Rows], NDArray[Any]],
+        dtype: DTypeLike,
+        *width: int,
+        transform: InputTransform | None = None,
     ) -> Array:
-        return cast(Array, Columns(self.store, (self.n, *width), np.dtype(dtype), of_rows))
+        shape = (self.store.n, *width)
+        return cast(Array, Columns(self.store, shape, np.dtype(dtype), of_rows, transform))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +141,7 @@ class ClusterSpace(Space):
     """All rows in one input transform; its arrays are `Columns`."""
 
     def part(self, rows: NDArray[np.int32]) -> Space:
-        # Which is in memory, and so as on one machine.
+        # In memory, and so as on one machine.
         part = super().part(rows)
         return Space(*(getattr(part, own.name) for own in fields(Space)))
 
@@ -133,7 +150,7 @@ class ClusterSpace(Space):
         if suits(index, lengthscale):
             return self
         assert isinstance(index, ClusterIndex)
-        return replace(self, index=index.in_unit(lengthscale))
+        return replace(self, index=ClusterIndex(index.store, index.transform, lengthscale))
 
     def sample(
         self,
@@ -145,8 +162,7 @@ class ClusterSpace(Space):
         # All at once: partitions are asked in parallel.
         exclusions = layer.exclusions(targets, self.kinds)
         request = around(model, self.X[targets], n_neighbors, exclusions)
-        neighbors = self.backend.search(self.index, request)
-        return Sample(targets, neighbors)
+        return Sample(targets, self.backend.search(self.index, request))
 
     def gather(self, sample: Sample) -> tuple[Space, Sample]:
         return self.at_hand(sample)
@@ -175,6 +191,6 @@ class ClusterData(Data):
     def transformed(self, transform: InputTransform) -> Space:
         source = self.source
         assert source is not None
-        index = ClusterIndex(source.store, transform, np.ones(source.d))
+        index = ClusterIndex(source.store, transform, np.ones(len(source.summary.X.center)))
         X, known = source.inputs(transform), (self.backend, self.resources)
         return ClusterSpace(transform, X, self.y, self.rows.noise, index, *known)

@@ -2,67 +2,48 @@
 """How a fitted estimator gets to the workers: by its path, or once to each; never inside tasks.
 
 A task that holds the model is as large as the model, and there are as many as chunks: that floods
-schedulers. Tasks here hold a `ModelTransfer`, which is small, and from which a worker opens the
-model.
+schedulers. Tasks hold a future of the estimator, or a small object that opens it on the worker.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import tempfile
 import threading
 import uuid
 import weakref
-from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-from distributed import Client, Future, get_client
-from numpy.typing import NDArray
+from distributed import Future
 
+from lsgp.compute.files import AnyPath
+from lsgp.distributed.cluster import running_client
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.storage.estimator import saved_class
 
-#: Models of files that a process keeps open; of more, the one that was used longest ago is closed.
+#: Models of files that a process keeps open; the one used longest ago is closed first.
 MOST_OPEN = 4
 
-AnyPath = str | os.PathLike[str]
 
-
-class Estimator(Protocol):
-    """What is asked of an estimator that predicts."""
-
-    ensemble_: Ensemble
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-    backend: str
-    n_jobs: int | None
-    verbose: int
-
-    def _check_queries(self, X: object) -> NDArray[np.float64]: ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-
-    def save(self, path: AnyPath) -> None: ...
-
-    @classmethod
-    def load(cls, path: AnyPath, *, check_arrays: bool = True) -> Self: ...
+#: An LSGPRegressor or LSGPClassifier, of a room above this one.
+Estimator: TypeAlias = Any
 
 
 def estimator_class(name: str) -> type[Estimator]:
-    """The estimator of this name: rooms above this one, which only files speak of here."""
-    import importlib
-
+    """Return the class of this name, of a room above this one."""
     if name not in ("LSGPRegressor", "LSGPClassifier"):
         raise ValueError(f"The model is of {name!r}, which this lsgp does not know. Update lsgp.")
-    found: type[Estimator] = getattr(importlib.import_module("lsgp"), name)
-    return found
+    return getattr(importlib.import_module("lsgp"), name)
 
 
-# -- by its path -------------------------------------------------------------------------------
+def load(path: AnyPath, check_arrays: bool = True) -> Estimator:
+    """Load an estimator of whichever class the file holds."""
+    return estimator_class(saved_class(path)).load(path, check_arrays=check_arrays)
 
 
 @dataclass(frozen=True)
@@ -71,45 +52,14 @@ class ModelPath:
 
     path: str
     stamp: tuple[int, int]  # size and time of the file: another file is another model
-    kind: type[Estimator]
 
     @classmethod
     def of(cls, path: AnyPath) -> ModelPath:
         absolute = os.path.abspath(path)
-        return cls(absolute, _stamp(absolute), estimator_class(saved_class(absolute)))
-
-    @property
-    def token(self) -> str:
-        return f"{self.path}-{self.stamp[0]}-{self.stamp[1]}"
-
-    @property
-    def arguments(self) -> tuple[ModelTransfer, None]:
-        return self, None
+        return cls(absolute, _stamp(absolute))
 
     def open(self) -> Estimator:
-        with _lock:
-            if self not in _open:
-                self._require_file()
-                # The checksum would read all of the file, of which a chunk needs little.
-                _open[self] = self.kind.load(self.path, check_arrays=False)
-            _open.move_to_end(self)
-            while len(_open) > MOST_OPEN:
-                _open.popitem(last=False)
-            return _open[self]
-
-    def _require_file(self) -> None:
-        try:
-            stamp = _stamp(self.path)
-        except OSError as error:
-            raise FileNotFoundError(
-                f"{self.path} is not there on the worker {os.uname().nodename}: {error}. Save "
-                "the model in a folder that all workers see, or give the fitted estimator in "
-                "the place of its path."
-            ) from None
-        if stamp != self.stamp:
-            raise ValueError(
-                f"{self.path} was replaced since the prediction was asked for. Ask for it again."
-            )
+        return _open(self)
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -117,37 +67,30 @@ def _stamp(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-_open: OrderedDict[ModelPath, Estimator] = OrderedDict()
-_lock = threading.Lock()
-
-
-# -- in memory ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ModelOnWorkers:
-    """An estimator whose ensemble lies on every worker, and is handed to tasks as an argument."""
-
-    shell: Estimator  # without its ensemble
-    ensemble: Future  # of it
-    token: str
-
-    @property
-    def arguments(self) -> tuple[Estimator, Future]:
-        """What tasks are given: futures must stand for themselves for Dask to see them."""
-        return self.shell, self.ensemble
+@lru_cache(MOST_OPEN)
+def _open(model: ModelPath) -> Estimator:
+    try:
+        stamp = _stamp(model.path)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{model.path} is not there on the worker {os.uname().nodename}: {error}. Save the "
+            "model in a folder that all workers see, or give the fitted estimator instead of its "
+            "path."
+        ) from None
+    if stamp != model.stamp:
+        raise ValueError(
+            f"{model.path} was replaced since the prediction was asked for. Ask for it again."
+        )
+    # The checksum would read all of the file, of which a chunk needs little.
+    return load(model.path, check_arrays=False)
 
 
 @dataclass(frozen=True, eq=False)
 class ModelInProcess:
-    """An estimator in the memory of this process; another one gets it through a file."""
+    """An estimator in the memory of this process; another process gets it through a file."""
 
     estimator: Estimator
     token: str
-
-    @property
-    def arguments(self) -> tuple[ModelTransfer, None]:
-        return self, None
 
     def __dask_tokenize__(self) -> str:
         return self.token
@@ -156,30 +99,32 @@ class ModelInProcess:
         return self.estimator
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _same, (ModelPath.of(_file_of(self.estimator)),)
+        return ModelPath.of, (_file_of(self.estimator),)
 
 
-ModelTransfer = ModelPath | ModelOnWorkers | ModelInProcess
+class ModelTransfer(NamedTuple):
+    """What tasks hold of an estimator, see `opened`, and a token of its predictions."""
 
-
-def _same(path: ModelPath) -> ModelPath:
-    return path
+    model: ModelPath | ModelInProcess | Future
+    token: str
 
 
 @dataclass
 class Sent:
-    """Where an ensemble went, for as long as it lives: its contents may be gigabytes to hash."""
+    """Where an ensemble was sent to: kept, because its contents may be gigabytes to hash."""
 
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     path: str | None = None  # of a file, for other processes
-    futures: dict[str, Future] = field(default_factory=dict)  # by the identity of the client
+    #: Of the estimator, by the client and the backend.
+    futures: dict[tuple[str, str], Future] = field(default_factory=dict)
 
 
 _sent: weakref.WeakKeyDictionary[Ensemble, Sent] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 def _file_of(estimator: Estimator) -> str:
-    """A file of the estimator, written once, which goes when the ensemble goes."""
+    """Write the estimator to a file once, which is removed with its ensemble."""
     ensemble = estimator.ensemble_
     with _lock:
         sent = _sent.setdefault(ensemble, Sent())
@@ -193,41 +138,32 @@ def _file_of(estimator: Estimator) -> str:
 
 
 def transfer(model: Estimator | AnyPath) -> ModelTransfer:
-    """The smallest that a task can hold of an estimator, or of the path of a saved one.
+    """Return the smallest object from which tasks get an estimator, or the one of a path.
 
-    With a client of a cluster, the ensemble is sent to each of its workers, once.
+    With a client of a cluster, the estimator is sent to each of its workers, once.
     """
     if isinstance(model, str | os.PathLike):
-        return ModelPath.of(model)
-    ensemble, client = model.ensemble_, running_client()
+        path = ModelPath.of(model)
+        return ModelTransfer(path, f"{path.path}-{path.stamp}")
+    client = running_client()
     with _lock:
-        sent = _sent.setdefault(ensemble, Sent())
+        sent = _sent.setdefault(model.ensemble_, Sent())
         if client is None:
-            return ModelInProcess(model, sent.token)
-        future = sent.futures.get(client.id)
+            return ModelTransfer(ModelInProcess(model, sent.token), sent.token)
+        receiver = client.id, model.backend
+        future = sent.futures.get(receiver)
         if future is None or future.status != "finished":
-            (future,) = client.scatter([ensemble], broadcast=True, hash=False)
-            sent.futures[client.id] = future
-    shell = copy.copy(model)
-    del shell.ensemble_
-    return ModelOnWorkers(shell, future, sent.token)
+            (future,) = client.scatter([copy.copy(model)], broadcast=True, hash=False)
+            sent.futures[receiver] = future
+        return ModelTransfer(future, sent.token)
 
 
-def running_client() -> Client | None:
-    """The client of a cluster that there is, or None."""
-    try:
-        return get_client()
-    except ValueError:
-        return None
-
-
-def opened(model: Any, ensemble: Ensemble | None) -> Estimator:
-    """The estimator in a task, of its `arguments`, on the one thread that a task has.
+def opened(model: Any) -> Estimator:
+    """Return the estimator in a task, where a future has become it, for one thread.
 
     Workers run a task per thread, so threads of the core would multiply with those.
     """
-    estimator: Estimator = copy.copy(model if ensemble is not None else model.open())
-    if ensemble is not None:
-        estimator.ensemble_ = ensemble
+    is_opened = isinstance(model, ModelPath | ModelInProcess)
+    estimator: Estimator = copy.copy(model.open() if is_opened else model)
     estimator.n_jobs, estimator.verbose = 1, 0
     return estimator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How good predictions are, and whether their uncertainty can be trusted."""
+"""How good predictions and probabilities are, and whether their uncertainty can be trusted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 #: Levels of the central intervals whose coverage is reported.
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
+#: Bins of equal width of the probability of the likeliest class.
+N_BINS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +106,6 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
     predicted : PredictiveDistribution
     observed : array-like of the shape of ``predicted.mean``
 
-    Returns
-    -------
-    Calibration
-
     Examples
     --------
     >>> import numpy as np
@@ -125,6 +123,8 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
             "Give one observation per prediction."
         )
     error = y - predicted.mean
+    largest = float(np.abs(error).max(initial=0.0))
+    unit = 1.0 if largest == 0 or 1e-150 < largest < 1e150 else largest
     pit = np.asarray(predicted.cdf(y))
     # |2 PIT - 1| <= level says that y is inside the central interval of that level.
     centrality = np.abs(2.0 * pit - 1.0)
@@ -132,7 +132,8 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
     narrow_low, narrow_high = predicted.interval(0.9)
     return Calibration(
         n=len(y),
-        rmse=_root_mean_square(error),
+        # In units of the largest error where that has no square.
+        rmse=unit * float(np.sqrt(np.mean((error / unit) ** 2))),
         mae=float(np.mean(np.abs(error))),
         nll=-float(np.mean(predicted.logpdf(y))),
         crps=float(np.mean(predicted.crps(y))),
@@ -144,8 +145,96 @@ def assess(predicted: PredictiveDistribution, observed: ArrayLike) -> Calibratio
     )
 
 
-def _root_mean_square(error: Array) -> float:
-    """In units of the largest error where that has no square."""
-    largest = float(np.abs(error).max(initial=0.0))
-    unit = 1.0 if largest == 0 or 1e-150 < largest < 1e150 else largest
-    return unit * float(np.sqrt(np.mean((error / unit) ** 2)))
+@dataclass(frozen=True, eq=False)
+class ClassAssessment:
+    """Accuracy and calibration of probabilities, against the labels that were observed.
+
+    Attributes
+    ----------
+    n : int
+        Number of observations.
+    log_loss : float
+        Mean negative log probability of the observed class.
+    error : float
+        Share of observations that are not of the likeliest class.
+    brier_score : float
+        Mean over the observations of the sum over the classes of (probability − observed)².
+    calibration_error : float
+        Mean over the bins, by their counts, of how far the share that is right is from the mean
+        confidence, where confidence is the probability of the likeliest class.
+    bin_counts : array of shape (15,)
+    bin_confidence, bin_accuracy : arrays of shape (15,)
+        Of each bin of confidence: its mean, and the share that is right; NaN if the bin is empty.
+    confusion : integer array of shape (C, C)
+        Observations by their class (rows) and the likeliest class (columns).
+    class_names : list of str
+    """
+
+    n: int
+    log_loss: float
+    error: float
+    brier_score: float
+    calibration_error: float
+    bin_counts: NDArray[np.int64]
+    bin_confidence: Array
+    bin_accuracy: Array
+    confusion: NDArray[np.int64]
+    class_names: list[str]
+
+    def __repr__(self) -> str:
+        return (
+            f"ClassAssessment(n={self.n}, log_loss={self.log_loss:.4g}, error={self.error:.4g}, "
+            f"brier_score={self.brier_score:.4g}, calibration_error={self.calibration_error:.4g})"
+        )
+
+
+class ClassScores:
+    """Sums over chunks of observations, so that tables of any length can be assessed."""
+
+    def __init__(self, class_names: list[str]) -> None:
+        self.class_names = class_names
+        self.n = 0
+        self.sums = np.zeros(3)  # log loss, errors, Brier score
+        self.bins = np.zeros((3, N_BINS))  # counts, confidence, right ones
+        self.confusion = np.zeros((len(class_names), len(class_names)), dtype=np.int64)
+
+    def add(self, log_proba: Array, codes: NDArray[np.integer]) -> None:
+        """Log probabilities (q, C), and the classes (q,) that were observed."""
+        proba, rows = np.exp(log_proba), np.arange(len(codes))
+        likeliest = np.argmax(proba, axis=1)
+        is_right = likeliest == codes
+        confidence = proba[rows, likeliest]
+        brier = (proba**2).sum(axis=1) - 2.0 * proba[rows, codes] + 1.0
+        self.n += len(codes)
+        self.sums += [-log_proba[rows, codes].sum(), np.count_nonzero(~is_right), brier.sum()]
+        place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+        for k, values in enumerate((np.ones(len(codes)), confidence, is_right.astype(float))):
+            self.bins[k] += np.bincount(place, values, N_BINS)
+        np.add.at(self.confusion, (codes, likeliest), 1)
+
+    def result(self) -> ClassAssessment:
+        counts, confidence, right = self.bins
+        log_loss, error, brier_score = (self.sums / self.n).tolist()
+        with np.errstate(invalid="ignore"):
+            means, shares = confidence / counts, right / counts
+        return ClassAssessment(
+            n=self.n,
+            log_loss=log_loss,
+            error=error,
+            brier_score=brier_score,
+            calibration_error=float(np.abs(confidence - right).sum()) / self.n,
+            bin_counts=counts.astype(np.int64),
+            bin_confidence=means,
+            bin_accuracy=shares,
+            confusion=self.confusion,
+            class_names=self.class_names,
+        )
+
+
+def assess_classes(
+    log_proba: Array, codes: NDArray[np.integer], class_names: list[str]
+) -> ClassAssessment:
+    """Compare log probabilities (q, C) with the classes (q,) that were observed."""
+    scores = ClassScores(class_names)
+    scores.add(log_proba, codes)
+    return scores.result()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From rows and hyperparameters, given or tuned, to an ensemble's models."""
+"""From rows and hyperparameters, given or tuned, to the models of an ensemble, and back again."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lsgp.backends import choose_backend
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
+from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.rows import LARGEST_RATIO, TrainingRows
 from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
-from lsgp.inputs.target_scale import in_units_of
 from lsgp.inputs.transforms import InputTransform, TargetScaler, fit_transform_kind
 from lsgp.inputs.transforms.column_statistics import column_statistics
 from lsgp.method.contract import LocalModel, LocalProblem
 from lsgp.search.approximate import approximate, rebuild
 from lsgp.search.contract import SearchIndex
-from lsgp.search.index import build_index
-from lsgp.search.suitability import suits
+from lsgp.search.index import build_index, suits
 from lsgp.solvers.choose import choose_solver
 from lsgp.solvers.exact import ExactSolver
+from lsgp.tuning.budget import Budget
+from lsgp.tuning.data import Data, Problem
+from lsgp.tuning.family import Spec
 from lsgp.tuning.outcome import Outcome
+from lsgp.tuning.search import offered
 
 Array = NDArray[np.float64]
 
@@ -58,7 +61,7 @@ def build_given(
     index: SearchIndex = build_index(X, model.localizer_scale)
     if specification.approximates:
         index = approximate(index, model.localizer_scale, n_neighbors)
-    return FittedModel.build(
+    return FittedModel(
         transform, choose_solver(chosen.prepare(problem), index, n_neighbors, chosen)
     )
 
@@ -83,7 +86,7 @@ def with_known_noise(
     In the units of scaled targets it is the larger the less a target varies. A setting holds. The
     mean noise of rows is where tuning starts, which tunes what all levels are multiplied by.
     """
-    specification = in_units_of(specification, scaler)
+    specification = specification.in_units_of(scaler)
     noise_variance = specification.noise_variance
     if noise_variance is None:
         if mean_of_rows is None or "noise_variance" in specification.given:
@@ -122,23 +125,21 @@ def require_distances(X: Array, lengthscale: NDArray[np.floating], dtype: DTypeL
 def build_tuned(
     tuned: Outcome, specification: Specification, dtype: DTypeLike
 ) -> tuple[FittedModel, ...]:
-    """The models that tuning chose, heaviest first; models of one transform share their index.
-
-    Where more ``n_neighbors`` are asked for than there are rows but one, tuning had one less.
-    """
+    """The models that tuning chose, heaviest first; models of one transform share their index."""
     models, n_neighbors = [], specification.n_neighbors
     for contender, weight in tuned.members:
         space, model = contender.space, contender.model
-        chosen = space.backend
-        transform, index, X = space.transform, space.index, space.X
+        chosen, transform, index, X = space.backend, space.transform, space.index, space.X
         if needs_center(transform, model, dtype):
             was, transform = transform.center, transform.centered(column_statistics(X).center)
             X = X - (transform.center - was)
             index = rebuild(index, X, model.localizer_scale)
-        index = _suitable(index, X, model.localizer_scale)
+        if not suits(index, model.localizer_scale):
+            index = rebuild(index, X, model.localizer_scale)
         problem = chosen.prepare(_cast(space.problem(model)._replace(X=X), dtype))
         size, n = contender.n_neighbors, len(problem.X)
         if n_neighbors is not None and size == n - 1:
+            # More were asked for than there were rows but one, and tuning had one less.
             size = min(n_neighbors, n)
         if specification.approximates:
             index = approximate(index, model.localizer_scale, size)
@@ -146,23 +147,42 @@ def build_tuned(
         if isinstance(solver, ExactSolver) and contender.system and problem.X.dtype == float:
             system = replace(contender.system, problem=problem)
             solver = ExactSolver(problem, index, solver.n_neighbors, chosen.name, system)
-        is_integrated = contender.candidate.is_integrated
-        models.append(FittedModel.build(transform, solver, weight, is_integrated))
+        models.append(FittedModel(transform, solver, weight, contender.candidate.is_integrated))
     return tuple(models)
+
+
+def warm_starts(previous: Ensemble | None, data: Data, budget: Budget) -> list[Spec]:
+    """Where tuning starts from: the models of a previous fit that the settings still admit."""
+    specification = data.specification
+    if previous is None or previous.n_inputs != data.rows.X.shape[1]:
+        return []
+    starts = []
+    new = offered(Problem(data, data.hold_out(1), budget))
+    has_exact = any(spec.family == "exact" for spec in new)
+    for fitted in previous.models:
+        kinds, model = fitted.transform.kinds, fitted.model
+        # Members of an average stand for a posterior, of the rows that there were.
+        if fitted.is_integrated or fitted.transform.projection != specification.projection:
+            continue
+        is_known = kinds in specification.input_transforms
+        space = data.space(kinds) if is_known else data.transformed(fitted.transform)
+        n_neighbors = fitted.n_neighbors
+        if n_neighbors is not None:
+            n_neighbors = min(specification.n_neighbors or n_neighbors, data.n - 1)
+        if specification.admits(model, kinds):
+            model = model.replace(noise_levels=specification.model.noise_levels)
+            starts.append(Spec("local", space, model, n_neighbors))
+        elif has_exact and specification.admits_as_exact(model, kinds):
+            starts.append(Spec("exact", space, model, data.n))
+    if starts and previous.boosted is not None:
+        starts += [spec for spec in new if spec.family == "trees"]
+    return starts
 
 
 def needs_center(transform: InputTransform, model: LocalModel, dtype: DTypeLike) -> bool:
     """Whether inputs that are used as they are would lose digits, and may be moved."""
-    return (
-        model.correlation.is_stationary
-        and None in transform.kinds
-        and np.dtype(dtype) == np.float32
-    )
-
-
-def _suitable(index: SearchIndex, X: Array, lengthscale: Array) -> SearchIndex:
-    """The index that the models of a transform share, or one that suits the metric better."""
-    return index if suits(index, lengthscale) else rebuild(index, X, lengthscale)
+    is_single = np.dtype(dtype) == np.float32
+    return is_single and None in transform.kinds and model.correlation.is_stationary
 
 
 def _cast(problem: LocalProblem, dtype: DTypeLike) -> LocalProblem:

@@ -15,8 +15,7 @@ picked with its weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +30,10 @@ from lsgp.compute.progress import progress_bar
 from lsgp.compute.threads import run_blocks
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.joint import correlation_of_errors
+from lsgp.ensemble.joint import correlation_of_errors, root_of
 from lsgp.ensemble.predict import check_kind, predict_distribution
 from lsgp.method.contract import LocalProblem
-from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import Composite
+from lsgp.method.kernels import SumKernel
 from lsgp.method.spectral import Waves, draw_waves
 from lsgp.search.contract import SearchRequest
 from lsgp.solvers.errors import trend_deviations
@@ -67,24 +65,33 @@ def sample(
 ) -> Array:
     """Draws (q, n_samples), or (q, t, n_samples) for y of shape (n, t), in the units of y."""
     check_kind(kind)
-    latent = predict_distribution(ensemble, X, "latent", resources)
+    latent = predicted = predict_distribution(ensemble, X, "latent", resources)
     errors = np.empty((len(X), ensemble.n_targets, n_samples))
+    edges = np.cumsum(ensemble.weights)
+    picks = np.array([_stream(seed, _MODEL, i).random() for i in range(n_samples)])
+    chosen = np.minimum(np.searchsorted(edges / edges[-1], picks), len(ensemble.models) - 1)
+    parts = [
+        (ensemble.models[k], solver, _Group(seed, group[chosen[group] == k], columns))
+        for group in np.split(
+            np.arange(n_samples), range(DRAWS_PER_GROUP, n_samples, DRAWS_PER_GROUP)
+        )
+        for k in np.unique(chosen[group])
+        for columns, solver in ensemble.models[k].solver.parts()
+    ]
     with progress_bar("Drawing", len(X) * n_samples, resources.verbose > 0) as progress:
-        for fitted, draws in _by_model(ensemble, n_samples, seed):
-            for columns, solver in fitted.solver.parts():
-                _draw_errors(
-                    fitted, solver, X, _Group(seed, draws, columns), errors, resources, progress
-                )
-    predicted = latent
+        for fitted, solver, group in parts:
+            _draw_errors(fitted, solver, X, group, errors, resources, progress)
     if kind == "observation":
         predicted = predict_distribution(ensemble, X, kind, resources)
-        scales = [ensemble.in_columns(each.scale) for each in (latent, predicted)]
-        _add_noise(errors, scales[0], scales[1], seed)
-    return quantiles(predicted, errors.reshape(len(X), *ensemble.target_shape, n_samples))
-
-
-def quantiles(predicted: PredictiveDistribution, normal: Array) -> Array:
-    """Standard normal values (q, ..., s) as values of the predicted distributions (q, ...)."""
+        # The part of an observation's variance that is the latent function's.
+        own, all_of_it = (ensemble.in_columns(each.scale) for each in (latent, predicted))
+        ratio = own / np.where(all_of_it > 0, all_of_it, 1.0)
+        share = np.where(all_of_it > 0, np.minimum(np.square(ratio), 1.0), 1.0)
+        for i in range(n_samples):
+            noise = _stream(seed, _NOISE, i).standard_normal(share.shape)
+            errors[:, :, i] = np.sqrt(share) * errors[:, :, i] + np.sqrt(1.0 - share) * noise
+    # Standard normal values become values of the predicted distributions.
+    normal = errors.reshape(len(X), *ensemble.target_shape, n_samples)
     dof = predicted.dof[..., None]
     is_student = np.isfinite(np.broadcast_to(dof, normal.shape))
     if is_student.any():
@@ -92,19 +99,6 @@ def quantiles(predicted: PredictiveDistribution, normal: Array) -> Array:
         lower = special.stdtrit(np.where(np.isfinite(dof), dof, 1.0), special.ndtr(-np.abs(normal)))
         normal = np.where(is_student, -np.copysign(1.0, normal) * lower, normal)
     return np.asarray(predicted.mean[..., None] + predicted.scale[..., None] * normal)
-
-
-def _by_model(
-    ensemble: Ensemble, n_samples: int, seed: int
-) -> Iterator[tuple[FittedModel, NDArray[np.int64]]]:
-    """The models, and the draws that follow each, a group at a time."""
-    edges = np.cumsum(ensemble.weights)
-    picks = np.array([_stream(seed, _MODEL, i).random() for i in range(n_samples)])
-    chosen = np.minimum(np.searchsorted(edges / edges[-1], picks), len(ensemble.models) - 1)
-    for start in range(0, n_samples, DRAWS_PER_GROUP):
-        group = np.arange(start, min(start + DRAWS_PER_GROUP, n_samples))
-        for k in np.unique(chosen[group]):
-            yield ensemble.models[k], group[chosen[group] == k]
 
 
 def _stream(seed: int, *path: int) -> Generator:
@@ -118,6 +112,10 @@ class _Group(NamedTuple):
     draws: NDArray[np.int64]
     columns: NDArray[np.intp]
 
+    @property
+    def number(self) -> int:
+        return int(self.draws[0]) // DRAWS_PER_GROUP
+
     def streams(self, purpose: int) -> list[Generator]:
         """One for each draw and column."""
         return [
@@ -126,16 +124,7 @@ class _Group(NamedTuple):
 
     def probes(self, purpose: int) -> list[Generator]:
         """One for each of the draws that only tell how large errors are."""
-        path = (_PROBES, purpose, self._number)
-        return [_stream(self.seed, *path, i) for i in range(N_PROBES)]
-
-    @property
-    def waves(self) -> Generator:
-        return _stream(self.seed, _WAVES, self._number)
-
-    @property
-    def _number(self) -> int:
-        return int(self.draws[0]) // DRAWS_PER_GROUP
+        return [_stream(self.seed, _PROBES, purpose, self.number, i) for i in range(N_PROBES)]
 
     def put(self, errors: Array, queries: slice, values: Array) -> None:
         """Values (q, draws × columns) into those of all (q, t, s)."""
@@ -143,50 +132,46 @@ class _Group(NamedTuple):
         errors[queries, self.columns[:, None], self.draws[None, :]] = own
 
 
-@dataclass(frozen=True)
-class _Functions:
-    """Functions drawn from the prior of a problem's model, trends, and noise on its rows."""
+def _draw_errors(
+    fitted: FittedModel,
+    solver: Solver,
+    X: Array,
+    group: _Group,
+    errors: Array,
+    resources: Resources,
+    progress: Callable[[int], None],
+) -> None:
+    """Standardized errors [J1] of one model's predictions, of each draw and column."""
+    problem, kernel = solver.problem, solver.problem.model.kernel
+    if not problem.model.correlation.is_stationary:
+        # No waves are known: the errors' covariance it is.
+        root = root_of(correlation_of_errors(fitted, solver, X, resources))
+        normal = [rng.standard_normal(len(X)) for rng in group.streams(_FUNCTION)]
+        group.put(errors, slice(None), root @ np.column_stack(normal))
+        return
+    assert isinstance(kernel, str | SumKernel), "an object is not known to be stationary"
+    rng = _stream(group.seed, _WAVES, group.number)
+    waves = draw_waves(kernel, problem.X.shape[1], _spacing(solver), rng)
+    share = len(group.draws) * len(group.columns) / errors.shape[1]
+    deviation = np.empty(len(X))
 
-    problem: LocalProblem
-    waves: Waves
-    coefficients: Array  # (c, 2, k)
-    trend: Array  # (1 + d, c)
-    noise_keys: NDArray[np.uint64]  # (c,)
+    def put(queries: slice, missed: Array, expected: Array) -> None:
+        deviation[queries] = np.sqrt(expected)
+        group.put(errors, queries, missed)
+        progress(int(len(missed) * share))
 
-    @classmethod
-    def draw(
-        cls, problem: LocalProblem, waves: Waves, streams: Callable[[int], list[Generator]]
-    ) -> _Functions:
-        """One for each of the streams that there are for a purpose."""
-        coefficients = np.array([waves.draw(rng) for rng in streams(_FUNCTION)])
-        deviations = trend_deviations(problem.model)
-        trend = [deviations * rng.standard_normal(len(deviations)) for rng in streams(_TREND)]
-        keys = [rng.integers(2**63, dtype=np.uint64) for rng in streams(_ROW_NOISE)]
-        return cls(problem, waves, coefficients, np.column_stack(trend), np.array(keys))
+    _visit_errors(fitted, solver, _draw(problem, waves, group.streams), X, resources, put)
+    faint = np.flatnonzero(deviation < np.finfo(problem.X.dtype).eps ** 0.25)
 
-    def at(self, points: Array) -> Array:
-        """Values (p, c)."""
-        z = (points - self.problem.X[0]) / self.problem.model.lengthscale
-        return self.waves.evaluate(z, self.coefficients)
+    def measure(queries: slice, missed: Array, expected: Array) -> None:
+        mean_square = np.maximum((missed**2).mean(axis=1), SMALLEST_VARIANCE**2)
+        deviation[faint[queries]] = np.sqrt(mean_square)
 
-    def on_rows(self, rows: NDArray[np.int32]) -> RowValues:
-        problem = self.problem
-        scale = np.sqrt(problem.model.noise_variance * problem.noise[rows].astype(float))
-        noise = normal_of(rows.astype(np.uint64), self.noise_keys)
-        return RowValues(self.at(problem.X[rows].astype(float)), scale[:, None] * noise)
-
-
-def normal_of(numbers: NDArray[np.uint64], keys: NDArray[np.uint64]) -> Array:
-    """A standard normal value for each number and key, (n, c): the same whenever asked for."""
-    with np.errstate(over="ignore"):
-        # The finalizer of SplitMix64, twice, so that neighboring numbers have nothing in common.
-        bits = numbers[:, None] * np.uint64(0x9E3779B97F4A7C15) + keys[None, :]
-        for _ in range(2):
-            bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            bits ^= bits >> np.uint64(31)
-    uniform = ((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
-    return np.asarray(special.ndtri(uniform))
+    if len(faint):
+        probes = _draw(problem, waves, group.probes)
+        _visit_errors(fitted, solver, probes, X[faint], resources, measure)
+    own = np.ix_(np.arange(len(X)), group.columns, group.draws)
+    errors[own] = np.clip(errors[own] / deviation[:, None, None], -LARGEST_NORMAL, LARGEST_NORMAL)
 
 
 def _spacing(solver: Solver) -> float:
@@ -202,115 +187,87 @@ def _spacing(solver: Solver) -> float:
     return float(np.clip(0.5 * np.median(distances), 1e-4, 1.0)) if distances.size else 1.0
 
 
-def _draw_errors(
-    fitted: FittedModel,
-    solver: Solver,
-    X: Array,
-    group: _Group,
-    errors: Array,
-    resources: Resources,
-    progress: Callable[[int], None],
-) -> None:
-    """Standardized errors [J1] of one model's predictions, of each draw and column."""
-    if not solver.problem.model.correlation.is_stationary:
-        # No waves are known: the errors' covariance it is.
-        normal = _joint_errors(fitted, solver, X, group, resources)
-        group.put(errors, slice(None), normal)
-        return
-    problem, kernel = solver.problem, solver.problem.model.kernel
-    assert isinstance(kernel, str | Composite), "an object is not known to be stationary"
-    waves = draw_waves(kernel, problem.X.shape[1], _spacing(solver), group.waves)
-    drawn = _Errors(fitted, solver, _Functions.draw(problem, waves, group.streams), resources)
-    share = len(group.draws) * len(group.columns) / errors.shape[1]
-    variance = np.empty(len(X))
+class _Functions(NamedTuple):
+    """Functions drawn from the prior of a problem's model, trends, and noise on its rows."""
 
-    def put(queries: slice, missed: Array, expected: Array) -> None:
-        variance[queries] = expected
-        group.put(errors, queries, missed)
-        progress(int(len(missed) * share))
+    problem: LocalProblem
+    waves: Waves
+    coefficients: Array  # (c, 2, k)
+    trend: Array  # (1 + d, c)
+    noise_keys: NDArray[np.uint64]  # (c,)
 
-    drawn.visit(X, put)
-    deviation = np.sqrt(variance)
-    faint = np.flatnonzero(variance < np.sqrt(np.finfo(problem.X.dtype).eps))
-    if len(faint):
-        probes = _Functions.draw(problem, waves, group.probes)
-        deviation[faint] = _Errors(fitted, solver, probes, resources).deviations(X[faint])
-    own = np.ix_(np.arange(len(X)), group.columns, group.draws)
-    errors[own] = np.clip(errors[own] / deviation[:, None, None], -LARGEST_NORMAL, LARGEST_NORMAL)
+    def at(self, points: Array) -> Array:
+        """Values (p, c)."""
+        z = (points - self.problem.X[0]) / self.problem.model.lengthscale
+        return self.waves.evaluate(z, self.coefficients)
 
+    def on_rows(self, rows: NDArray[np.int32]) -> RowValues:
+        problem = self.problem
+        scale = np.sqrt(problem.model.noise_variance * problem.noise[rows].astype(float))
+        noise = normal_of(rows.astype(np.uint64), self.noise_keys)
+        return RowValues(self.at(problem.X[rows].astype(float)), scale[:, None] * noise)
 
-class _Errors(NamedTuple):
-    """What predictions of functions by one model miss of them."""
-
-    fitted: FittedModel
-    solver: Solver
-    functions: _Functions
-    resources: Resources
-
-    def visit(self, X: Array, use: Callable[[slice, Array, Array], None]) -> None:
-        """Errors (q, c) of blocks of queries, and the variances (q,) that the model expects."""
-        failures, functions = Failures(), self.functions
-        smoother = self.solver.smoother(_remember(functions, len(X), self.resources))
-        plan = self.solver.plan(len(X), self.resources)
+    def remembered(self, resources: Resources) -> Callable[[NDArray[np.int32]], RowValues]:
+        """`on_rows`, computed once for all rows where these are not too many for that."""
+        n, c = len(self.problem.X), len(self.coefficients)
+        if n > MOST_ROWS_AT_ONCE or 16 * n * c > resources.memory_budget:
+            return self.on_rows
+        function, noise = np.empty((n, c)), np.empty((n, c))
 
         def work(start: int, stop: int) -> None:
-            queries = self.fitted.inputs_of(X[start:stop])
             with one_blas_thread():
-                smoothed = smoother.smooth(queries, Block(plan, start, failures))
-                missed = functions.at(queries) - smoothed.values
-                missed += np.einsum("qa,ac->qc", smoothed.by_trend, functions.trend)
-            variance = np.asarray(smoothed.variance, dtype=float)
-            use(slice(start, stop), missed, variance)
+                values = self.on_rows(np.arange(start, stop, dtype=np.int32))
+            function[start:stop], noise[start:stop] = values
 
-        block_size = min(plan.block_size, LARGEST_BLOCK)
-        for _ in run_blocks(work, len(X), block_size, plan.n_threads):
+        for _ in run_blocks(work, n, LARGEST_BLOCK, resources.n_threads):
             pass
-        failures.raise_if_any(len(X), self.solver.problem.model)
-
-    def deviations(self, X: Array) -> Array:
-        """Standard deviations (q,) of the errors, whatever they come from."""
-        found = np.empty(len(X))
-
-        def keep(queries: slice, missed: Array, expected: Array) -> None:
-            found[queries] = np.sqrt(np.maximum((missed**2).mean(axis=1), SMALLEST_VARIANCE**2))
-
-        self.visit(X, keep)
-        return found
+        return lambda rows: RowValues(function[rows], noise[rows])
 
 
-def _remember(
-    functions: _Functions, n_queries: int, resources: Resources
-) -> Callable[[NDArray[np.int32]], RowValues]:
-    """The functions' values on rows: computed once where the rows are not too many for that."""
-    n, c = len(functions.problem.X), len(functions.coefficients)
-    if n > MOST_ROWS_AT_ONCE or 16 * n * c > resources.memory_budget:
-        return functions.on_rows
-    function, noise = np.empty((n, c)), np.empty((n, c))
+def _draw(
+    problem: LocalProblem, waves: Waves, streams: Callable[[int], list[Generator]]
+) -> _Functions:
+    """A function for each of the streams that there are for a purpose."""
+    coefficients = np.array([waves.draw(rng) for rng in streams(_FUNCTION)])
+    deviations = trend_deviations(problem.model)
+    trend = [deviations * rng.standard_normal(len(deviations)) for rng in streams(_TREND)]
+    keys = [rng.integers(2**63, dtype=np.uint64) for rng in streams(_ROW_NOISE)]
+    return _Functions(problem, waves, coefficients, np.column_stack(trend), np.array(keys))
+
+
+def normal_of(numbers: NDArray[np.uint64], keys: NDArray[np.uint64]) -> Array:
+    """A standard normal value for each number and key, (n, c): the same whenever asked for."""
+    with np.errstate(over="ignore"):
+        # The finalizer of SplitMix64, twice, so that neighboring numbers have nothing in common.
+        bits = numbers[:, None] * np.uint64(0x9E3779B97F4A7C15) + keys[None, :]
+        for _ in range(2):
+            bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            bits ^= bits >> np.uint64(31)
+    uniform = ((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
+    return np.asarray(special.ndtri(uniform))
+
+
+def _visit_errors(
+    fitted: FittedModel,
+    solver: Solver,
+    functions: _Functions,
+    X: Array,
+    resources: Resources,
+    use: Callable[[slice, Array, Array], None],
+) -> None:
+    """What predictions of functions miss of them (q, c), block by block, and expected variances."""
+    failures, plan = Failures(), solver.plan(len(X), resources)
+    smoother = solver.smoother(functions.remembered(resources))
 
     def work(start: int, stop: int) -> None:
+        queries = fitted.inputs_of(X[start:stop])
         with one_blas_thread():
-            values = functions.on_rows(np.arange(start, stop, dtype=np.int32))
-        function[start:stop], noise[start:stop] = values
+            smoothed = smoother(queries, Block(plan, start, failures))
+            missed = functions.at(queries) - smoothed.values
+            missed += np.einsum("qa,ac->qc", smoothed.by_trend, functions.trend)
+        use(slice(start, stop), missed, np.asarray(smoothed.variance, dtype=float))
 
-    for _ in run_blocks(work, n, LARGEST_BLOCK, resources.n_threads):
+    for _ in run_blocks(work, len(X), min(plan.block_size, LARGEST_BLOCK), plan.n_threads):
         pass
-    return lambda rows: RowValues(function[rows], noise[rows])
-
-
-def _joint_errors(
-    fitted: FittedModel, solver: Solver, X: Array, group: _Group, resources: Resources
-) -> Array:
-    correlation = correlation_of_errors(fitted, solver, X, resources)
-    values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = [rng.standard_normal(len(X)) for rng in group.streams(_FUNCTION)]
-    return root @ np.column_stack(normal)
-
-
-def _add_noise(errors: Array, latent: Array, observed: Array, seed: int) -> None:
-    """Standardized errors of observations from those of the latent function, in place."""
-    share = np.where(observed > 0, np.square(latent / np.where(observed > 0, observed, 1.0)), 1.0)
-    share = np.minimum(share, 1.0)
-    for i in range(errors.shape[2]):
-        noise = _stream(seed, _NOISE, i).standard_normal(errors.shape[:2])
-        errors[:, :, i] = np.sqrt(share) * errors[:, :, i] + np.sqrt(1.0 - share) * noise
+    failures.raise_if_any(len(X), solver.problem.model)

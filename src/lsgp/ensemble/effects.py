@@ -20,10 +20,9 @@ from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.importance import affordable_rows
 from lsgp.ensemble.predict import predict_mean
-from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
+from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.dates import DAY, PERIODS, Date
-from lsgp.inputs.encoding.encodings import Number
+from lsgp.inputs.encoding.encodings import DAY, PERIODS, Date, Number, OneHot, Order
 
 Array = NDArray[np.float64]
 
@@ -83,102 +82,33 @@ class Effect(NamedTuple):
 
 def effects(
     ensemble: Ensemble,
-    inputs: Sequence[int],
+    inputs: Sequence[int | str],
     resources: Resources,
-    target: int = 0,
+    target: int | str = 0,
     n_points: int | None = None,
 ) -> list[Effect]:
-    """The effect of each of these inputs on the predicted mean of one target.
+    """The effects of inputs, by number or name, on the predicted mean of one target.
 
-    ``n_points`` training rows are moved; None: up to 1,000, fewer where that takes long.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp import LSGPRegressor
-    >>> from lsgp.backends.contract import Resources
-    >>> from lsgp.ensemble.effects import effects
-    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
-    >>> model = LSGPRegressor(objective=None).fit(X, 3.0 * X[:, 0])
-    >>> found = effects(model.ensemble_, [0], Resources())[0]
-    >>> found.direction, round(float(np.ptp(found.effect)), 1)
-    ('rises', 2.9)
+    Cycles of dates have names of their own. ``n_points`` training rows are moved; None: up to
+    1,000, fewer where that takes long.
     """
-    n_used = affordable_rows(ensemble, 2 * len(inputs)) if n_points is None else n_points
-    rows = view.training_rows(ensemble, n_used)
-    names, X = view.input_names(ensemble), view.in_one_piece(ensemble, rows.X)
-    along = [(int(j), axis) for j in inputs for axis in [_axis_of(ensemble, int(j), X)] if axis]
-    edges = [_edges(axis.values[axis.is_there]) for _, axis in along]
-    # The piece of each row: from edge p to edge p + 1.
-    pieces = [_pieces(axis.values, grid) for (_, axis), grid in zip(along, edges, strict=True)]
-    moved = [
-        _replace(X, axis, grid[np.minimum(piece + end, len(grid) - 1)])
-        for (_, axis), grid, piece in zip(along, edges, pieces, strict=True)
-        for end in (0, 1)
-    ]
-    std = float(ensemble.target_scaler.std[target])
-    drawn: dict[int, Effect] = {}
-    if moved:
-        means = predict_mean(ensemble, np.concatenate(moved), resources)
-        means = means.reshape(len(along), 2, len(X), -1)[..., target]
-        for (j, axis), grid, piece, (low, high) in zip(along, edges, pieces, means, strict=True):
-            kept = axis.is_there
-            drawn[j] = _accumulate(names[j], j, grid, piece[kept], (high - low)[kept], std)
-    for j in inputs:
-        if int(j) not in drawn:
-            drawn[int(j)] = _of_levels(ensemble, int(j), X, resources, target)
-    return [drawn[int(j)] for j in inputs]
+    which, cycles = view.target_number(ensemble, target), view.cycles_of(ensemble)
+    plain = [view.input_number(ensemble, each) for each in inputs if each not in cycles]
+    n_used = affordable_rows(ensemble, 2 * len(plain)) if n_points is None else n_points
+    X = view.in_one_piece(ensemble, view.training_rows(ensemble, n_used).X)
+    curves = _curves(ensemble, plain, X, resources, which)
+    numbers = iter(plain)
+    found = []
+    for each in inputs:
+        if each in cycles:
+            found.append(_of_cycle(ensemble, *cycles[str(each)], resources, which))
+        else:
+            j = next(numbers)
+            found.append(curves.get(j) or _of_levels(ensemble, j, X, resources, which))
+    return found
 
 
-def cycle_effect(
-    ensemble: Ensemble, column: int, cycle: str, resources: Resources, target: int = 0
-) -> Effect:
-    """The effect of a cycle of a date, with the time that has passed as it is.
-
-    The mean prediction with all rows at a place of the cycle: the grid is the day of the year, the
-    hour, or the weekdays as levels.
-    """
-    assert ensemble.encoder is not None
-    encoding = ensemble.encoder.encodings[column]
-    assert isinstance(encoding.scheme, Date)
-    place = 1 + 2 * encoding.scheme.cycles.index(cycle) + ensemble.spans[column].start
-    levels = WEEKDAYS if cycle == "weekday" else ()
-    per_cycle = {"weekday": 7.0, "hour": 24.0, "day of year": PERIODS["day of year"]}[cycle]
-    grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
-    # 1970 began on a Thursday.
-    angle = 2.0 * np.pi * ((grid + 4.0) % 7.0 if levels else grid) / per_cycle
-    X = view.training_rows(ensemble, affordable_rows(ensemble, len(grid))).X
-    inputs = np.column_stack([np.sin(angle), np.cos(angle)])
-    span = slice(place, place + 2)
-    effect, error, is_flat = _at_places(ensemble, X, inputs, span, resources, target)
-    direction = "flat" if is_flat else ("differs" if levels else "bends")
-    name = f"{encoding.name}: {cycle}"
-    return Effect(name, column, grid, effect, error, direction, len(X), levels)
-
-
-def _at_places(
-    ensemble: Ensemble,
-    X: Array,
-    inputs: Array,
-    span: slice,
-    resources: Resources,
-    target: int,
-) -> tuple[Array, Array, bool]:
-    """The mean prediction with all rows X (n, e) at each place in turn, given by inputs (k, s).
-
-    Around the mean over the places, (k,); its standard errors; and whether it is flat.
-    """
-    k, n = len(inputs), len(X)
-    moved = np.repeat(X[None], k, axis=0)
-    moved[:, :, span] = inputs[:, None, :]
-    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
-    means = means.reshape(k, n, -1)[..., target]
-    changes = means - means.mean(axis=0)
-    effect = changes.mean(axis=1)
-    error = changes.std(axis=1) / np.sqrt(n)
-    std = float(ensemble.target_scaler.std[target])
-    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
-    return effect, error, bool(is_flat)
+# -- along numbers and dates -------------------------------------------------------------------
 
 
 class _Axis(NamedTuple):
@@ -208,69 +138,34 @@ def _axis_of(ensemble: Ensemble, column: int, X: Array) -> _Axis | None:
     return _Axis(own[:, 0], ~hole, span, at)
 
 
-def _of_levels(
-    ensemble: Ensemble, column: int, X: Array, resources: Resources, target: int
-) -> Effect:
-    """Mean predictions with all rows at each of the most frequent levels."""
-    name, span = view.input_names(ensemble)[column], ensemble.spans[column]
-    assert ensemble.encoder is not None
-    scheme = ensemble.encoder.encodings[column].scheme
-    if isinstance(scheme, OneHot):
-        levels = scheme.levels[:N_LEVELS]
-    elif isinstance(scheme, Statistics):
-        common = np.argsort(-scheme.counts, kind="stable")[:N_LEVELS]
-        levels = tuple(scheme.levels[k] for k in common if scheme.levels[k])
-    else:
-        none = np.zeros(1)
-        return Effect(name, column, none, none, none, "flat", len(X))
-    k = len(levels)
-    own = scheme.encode(Column(name, "category", np.arange(float(k)), levels))
-    n_used = min(len(X), max(ROWS_PER_PIECE, 2 * len(X) // k))
-    rows = np.linspace(0, len(X) - 1, n_used).astype(int)
-    effect, error, is_flat = _at_places(ensemble, X[rows], own, span, resources, target)
-    direction = "flat" if is_flat else "differs"
-    return Effect(name, column, np.arange(float(k)), effect, error, direction, n_used, levels)
-
-
-def sketch(effect: Effect, width: int = 12) -> str:
-    """The curve in one line of text, over evenly spaced values of the input.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.ensemble.effects import Effect, sketch
-    >>> grid = np.linspace(0.0, 1.0, 5)
-    >>> sketch(Effect("depth", 0, grid, grid**2, 0.0 * grid, "rises", 100), width=8)
-    '▁▁▂▂▃▅▆█'
-    """
-    width = min(width, len(effect.levels)) if effect.levels else width
-    at = np.linspace(effect.grid[0], effect.grid[-1], width)
-    values = np.interp(at, effect.grid, effect.effect)
-    height = float(np.ptp(values))
-    if effect.direction == "flat" or not height > 0:
-        return BLOCKS[3] * width
-    levels = np.round((values - values.min()) / height * (len(BLOCKS) - 1)).astype(int)
-    return "".join(BLOCKS[level] for level in levels)
-
-
-def _edges(values: Array) -> Array:
-    """Quantiles of an input; each of its values, where there are few."""
-    distinct = np.unique(values)
-    n_pieces = int(np.clip(len(values) // ROWS_PER_PIECE, 1, N_PIECES))
-    if len(distinct) <= n_pieces + 1:
-        return distinct
-    return np.unique(np.quantile(values, np.linspace(0.0, 1.0, n_pieces + 1)))
-
-
-def _pieces(values: Array, edges: Array) -> NDArray[np.int64]:
-    place = np.searchsorted(edges, values, side="left") - 1
-    return np.clip(place, 0, max(len(edges) - 2, 0))
-
-
-def _replace(X: Array, axis: _Axis, values: Array) -> Array:
-    moved = X.copy()
-    moved[:, axis.span] = axis.encode(values)
-    return moved
+def _curves(
+    ensemble: Ensemble, inputs: list[int], X: Array, resources: Resources, target: int
+) -> dict[int, Effect]:
+    """Accumulated effects of the inputs that have an axis; all rows are predicted at once."""
+    names, std = view.input_names(ensemble), float(ensemble.target_scaler.std[target])
+    axes = {j: axis for j in inputs if (axis := _axis_of(ensemble, j, X)) is not None}
+    grids, pieces, moved = {}, {}, []
+    for j, axis in axes.items():
+        known = axis.values[axis.is_there]
+        grid = np.unique(known)
+        n_pieces = int(np.clip(len(known) // ROWS_PER_PIECE, 1, N_PIECES))
+        if len(grid) > n_pieces + 1:
+            grid = np.unique(np.quantile(known, np.linspace(0.0, 1.0, n_pieces + 1)))
+        # The piece of each row: from edge p to edge p + 1.
+        piece = np.searchsorted(grid, axis.values, side="left") - 1
+        grids[j], pieces[j] = grid, np.clip(piece, 0, max(len(grid) - 2, 0))
+        for end in (0, 1):
+            rows = X.copy()
+            rows[:, axis.span] = axis.encode(grid[np.minimum(pieces[j] + end, len(grid) - 1)])
+            moved.append(rows)
+    if not moved:
+        return {}
+    means = predict_mean(ensemble, np.concatenate(moved), resources)
+    changes = np.diff(means.reshape(len(axes), 2, len(X), -1)[..., target], axis=1)[:, 0]
+    return {
+        j: _accumulate(names[j], j, grids[j], pieces[j][axis.is_there], own[axis.is_there], std)
+        for (j, axis), own in zip(axes.items(), changes, strict=True)
+    }
 
 
 def _accumulate(
@@ -287,40 +182,105 @@ def _accumulate(
     spread = np.where(counts > 1, spread, spread.max(initial=0.0))
     raw = np.concatenate([[0.0], np.cumsum(mean)])
     variance = np.concatenate([[0.0], np.cumsum(spread / counts)])
-    middles = 0.5 * (raw[:-1] + raw[1:])
     share = counts / counts.sum()
-    effect = raw - share @ middles
+    effect = raw - share @ (0.5 * (raw[:-1] + raw[1:]))
     # Errors are counted from the middle of the rows, where the curve is pinned.
     pinned = float(np.interp(0.5, np.concatenate([[0.0], np.cumsum(share)]), variance))
     error = np.sqrt(np.abs(variance - pinned))
-    return Effect(name, number, grid, effect, error, _direction(raw, variance, std), len(changes))
-
-
-def _direction(raw: Array, variance: Array, std: float) -> str:
     height = float(np.ptp(raw))
-    if height <= max(FLAT_ERRORS * float(np.sqrt(variance[-1])), FLAT_SHARE * std):
-        return "flat"
     fallen = float(np.max(np.maximum.accumulate(raw) - raw))
     risen = float(np.max(raw - np.minimum.accumulate(raw)))
-    if fallen <= BENDS_BY * height:
-        return "rises"
-    return "falls" if risen <= BENDS_BY * height else "bends"
+    if height <= max(FLAT_ERRORS * float(np.sqrt(variance[-1])), FLAT_SHARE * std):
+        direction = "flat"
+    elif fallen <= BENDS_BY * height:
+        direction = "rises"
+    else:
+        direction = "falls" if risen <= BENDS_BY * height else "bends"
+    return Effect(name, number, grid, effect, error, direction, len(changes))
 
 
-def effects_by_name(
+# -- at levels and places of cycles ------------------------------------------------------------
+
+
+def _of_cycle(
+    ensemble: Ensemble, column: int, cycle: str, resources: Resources, target: int
+) -> Effect:
+    """The mean prediction with all rows at a place of the cycle, and the time passed as it is.
+
+    The grid is the day of the year, the hour, or the weekdays as levels.
+    """
+    assert ensemble.encoder is not None
+    encoding = ensemble.encoder.encodings[column]
+    assert isinstance(encoding.scheme, Date)
+    place = 1 + 2 * encoding.scheme.cycles.index(cycle) + ensemble.spans[column].start
+    levels = WEEKDAYS if cycle == "weekday" else ()
+    per_cycle = {"weekday": 7.0, "hour": 24.0, "day of year": PERIODS["day of year"]}[cycle]
+    grid = np.arange(7.0) if levels else np.linspace(0.0, per_cycle, N_PIECES + 1)
+    # 1970 began on a Thursday.
+    angle = 2.0 * np.pi * ((grid + 4.0) % 7.0 if levels else grid) / per_cycle
+    X = view.training_rows(ensemble, affordable_rows(ensemble, len(grid))).X
+    inputs, span = np.column_stack([np.sin(angle), np.cos(angle)]), slice(place, place + 2)
+    name, direction = f"{encoding.name}: {cycle}", "differs" if levels else "bends"
+    start = Effect(name, column, grid, grid, grid, direction, len(X), levels)
+    return _at_places(ensemble, start, X, inputs, span, resources, target)
+
+
+def _of_levels(
+    ensemble: Ensemble, column: int, X: Array, resources: Resources, target: int
+) -> Effect:
+    """Mean predictions with all rows at each of the most frequent levels."""
+    name = view.input_names(ensemble)[column]
+    assert ensemble.encoder is not None
+    scheme = ensemble.encoder.encodings[column].scheme
+    if isinstance(scheme, OneHot):
+        levels = scheme.levels[:N_LEVELS]
+    elif isinstance(scheme, Statistics):
+        common = np.argsort(-scheme.counts, kind="stable")[:N_LEVELS]
+        levels = tuple(scheme.levels[k] for k in common if scheme.levels[k])
+    else:
+        none = np.zeros(1)
+        return Effect(name, column, none, none, none, "flat", len(X))
+    k = len(levels)
+    grid = np.arange(float(k))
+    inputs = scheme.encode(Column(name, "category", grid, levels))
+    n_used = min(len(X), max(ROWS_PER_PIECE, 2 * len(X) // k))
+    rows = np.linspace(0, len(X) - 1, n_used).astype(int)
+    start = Effect(name, column, grid, grid, grid, "differs", n_used, levels)
+    span = ensemble.spans[column]
+    return _at_places(ensemble, start, X[rows], inputs, span, resources, target)
+
+
+def _at_places(
     ensemble: Ensemble,
-    inputs: Sequence[int | str],
+    start: Effect,
+    X: Array,
+    inputs: Array,
+    span: slice,
     resources: Resources,
-    target: int | str,
-    n_points: int | None,
-) -> list[Effect]:
-    """The effects of inputs by number or name, cycles of dates among them."""
-    which, cycles = view.target_number(ensemble, target), view.cycles_of(ensemble)
-    numbers = [view.input_number(ensemble, each) for each in inputs if each not in cycles]
-    plain = iter(effects(ensemble, numbers, resources, which, n_points))
-    return [
-        cycle_effect(ensemble, *cycles[str(each)], resources, which)
-        if each in cycles
-        else next(plain)
-        for each in inputs
-    ]
+    target: int,
+) -> Effect:
+    """The effect with all rows X (n, e) at each place in turn, given by inputs (k, s)."""
+    k, n = len(inputs), len(X)
+    moved = np.repeat(X[None], k, axis=0)
+    moved[:, :, span] = inputs[:, None, :]
+    means = predict_mean(ensemble, moved.reshape(-1, X.shape[1]), resources)
+    means = means.reshape(k, n, -1)[..., target]
+    changes = means - means.mean(axis=0)
+    effect = changes.mean(axis=1)
+    error = changes.std(axis=1) / np.sqrt(n)
+    std = float(ensemble.target_scaler.std[target])
+    is_flat = np.ptp(effect) <= max(FLAT_ERRORS * float(error.max()), FLAT_SHARE * std)
+    direction = "flat" if is_flat else start.direction
+    return start._replace(effect=effect, standard_error=error, direction=direction)
+
+
+def sketch(effect: Effect, width: int = 12) -> str:
+    """The curve in one line of text, over evenly spaced values of the input."""
+    width = min(width, len(effect.levels)) if effect.levels else width
+    at = np.linspace(effect.grid[0], effect.grid[-1], width)
+    values = np.interp(at, effect.grid, effect.effect)
+    height = float(np.ptp(values))
+    if effect.direction == "flat" or not height > 0:
+        return BLOCKS[3] * width
+    levels = np.round((values - values.min()) / height * (len(BLOCKS) - 1)).astype(int)
+    return "".join(BLOCKS[level] for level in levels)

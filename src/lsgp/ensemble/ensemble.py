@@ -3,79 +3,131 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import choose_backend, is_automatic
-from lsgp.backends.auto import seconds_to_solve
+from lsgp.backends import choose_backend, is_automatic, seconds_to_solve
 from lsgp.compute.text import count
-from lsgp.ensemble.classification import Classification
 from lsgp.ensemble.fitted_model import FittedModel
-from lsgp.ensemble.georeference import Georeference
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.rows import Groups
 from lsgp.inputs.transforms import Projection, TargetScaler
-from lsgp.method.combination import blend_location, combine
+from lsgp.method.combination import UNCHANGED_SHAPE, Shape, blend_location, combine
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.shape import UNCHANGED_SHAPE, Shape
-from lsgp.search.copies import find_copies
+from lsgp.method.link import ClassRows, Link
+from lsgp.search.patterns import find_copies
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.choose import change_backend
 from lsgp.solvers.exact import ExactSolver
+from lsgp.tuning.class_members import LaplaceMember, LinearMember, Member, TreesMember
 from lsgp.tuning.result import TuningResult
 
 Array = NDArray[np.float64]
 
 
+class Georeference(NamedTuple):
+    """Which columns are coordinates on a map, and in which reference system."""
+
+    x: int  # number of the column: easting or longitude
+    y: int  # northing or latitude
+    crs: str | None  # as WKT, which any library reads; None: not known
+    units: tuple[str, ...] | None = None  # of the targets; None: not known
+
+    @property
+    def crs_name(self) -> str | None:
+        """What people call the reference system: the first name in its text."""
+        found = None if self.crs is None else re.match(r'\w+\["([^"]+)"', self.crs)
+        return self.crs if found is None else found[1]
+
+
 @dataclass(frozen=True, eq=False)
-class Ensemble:
-    """What `fit` builds, assigned last and at once; what an estimator can do are functions of it.
+class Classification:
+    """How models of one-hot columns become probabilities, and what is pooled with them.
 
     Attributes
     ----------
-    models : tuple of FittedModel
-        Heaviest first.
-    target_scaler : TargetScaler
-    scale_factor : float
-        Factor on the scale of predictions by which tuning makes their intervals cover.
-    target_shape : tuple
-        () for one target, (t,) for y of shape (n, t).
-    input_names, target_names : list of str or None
-        As the data frames had them that were fitted.
-    mean_noise_variance : float or None
-        Mean of the noise variances that were given.
-    tuning : TuningResult or None
-        What was tried; None if nothing was tuned.
-    groups : Groups or None
-        Rows that leave-one-out leaves out together.
-    classification : Classification or None
-        Of labels, whose one-hot columns the models predict: how those become probabilities.
-    encoder : Encoder or None
-        Of a table with more than numbers: how its columns became inputs.
-    georeference : Georeference or None
-        Which columns are coordinates on a map, and in which reference system; None: not known.
-    shape : Shape
-        What tuning makes of tails, and of large and small scales, beside the factor.
-    boosted : BoostedTrees or None
-        Trees that the locations of predictions lean to.
+    classes : array of shape (C,)
+        The labels, sorted.
+    links : tuple of Link
+        One for each model, in their order.
+    others : tuple
+        Members of the pool that are no models of the ensemble; all weights sum to 1.
+    label_name : str or None
+        Name of the column of labels.
     """
 
-    models: tuple[FittedModel, ...]
+    classes: NDArray[Any]
+    links: tuple[Link, ...]
+    others: tuple[Member, ...] = ()
+    label_name: str | None = None
+
+    @property
+    def linear(self) -> list[LinearMember]:
+        return [one for one in self.others if isinstance(one, LinearMember)]
+
+    @property
+    def laplace(self) -> list[LaplaceMember]:
+        return [one for one in self.others if isinstance(one, LaplaceMember)]
+
+    @property
+    def trees(self) -> list[TreesMember]:
+        return [one for one in self.others if isinstance(one, TreesMember)]
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def class_names(self) -> list[str]:
+        return [str(label) for label in self.classes.tolist()]
+
+    @property
+    def prior(self) -> Array:
+        """Shares of the classes (C,)."""
+        return self.links[0].prior
+
+    @property
+    def laplace_share(self) -> float:
+        """Of GP classification in the pool."""
+        return sum(member.weight for member in self.laplace)
+
+    def with_rows(self, X: Array, known: ClassRows, n: int) -> Classification:
+        """With rows behind the n that there are; what GP classification loses, the others share."""
+        grown = replace(self, others=tuple(one.with_rows(X, known, n) for one in self.others))
+        rest = (1.0 - grown.laplace_share) / (1.0 - self.laplace_share)
+        weighted = (
+            one if isinstance(one, LaplaceMember) else replace(one, weight=rest * one.weight)
+            for one in grown.others
+        )
+        return replace(grown, others=tuple(weighted))
+
+    def keep_rows(self, kept: NDArray[np.bool_]) -> Classification:
+        """Without the rows that are not kept."""
+        return replace(self, others=tuple(one.keep_rows(kept) for one in self.others))
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What `fit` builds, and assigns last and at once; all that an estimator can do uses it."""
+
+    models: tuple[FittedModel, ...]  # heaviest first
     target_scaler: TargetScaler
-    scale_factor: float
-    target_shape: tuple[int, ...]
-    input_names: list[str] | None = None
+    scale_factor: float  # on the scale of predictions: tuning makes their intervals cover by it
+    target_shape: tuple[int, ...]  # () for one target, (t,) for y of shape (n, t)
+    input_names: list[str] | None = None  # as the data frames had them that were fitted
     target_names: list[str] | None = None
-    mean_noise_variance: float | None = None
-    tuning: TuningResult | None = None
-    groups: Groups | None = None
-    classification: Classification | None = None
-    encoder: Encoder | None = None
-    georeference: Georeference | None = None
-    shape: Shape = UNCHANGED_SHAPE
-    boosted: BoostedTrees | None = None
+    mean_noise_variance: float | None = None  # of the noise variances that were given
+    tuning: TuningResult | None = None  # what was tried; None if nothing was tuned
+    groups: Groups | None = None  # rows that leave-one-out leaves out together
+    classification: Classification | None = None  # of labels, whose one-hot columns are modeled
+    encoder: Encoder | None = None  # of a table with more than numbers
+    georeference: Georeference | None = None  # None: not known
+    shape: Shape = UNCHANGED_SHAPE  # what tuning makes of tails, and of large and small scales
+    boosted: BoostedTrees | None = None  # trees that the locations of predictions lean to
 
     def __repr__(self) -> str:
         return (
@@ -119,8 +171,7 @@ class Ensemble:
         """
         if self.groups is not None or self.classification is not None:
             return self.group_numbers
-        problem = self.heaviest.problem
-        X, y = (np.asarray(array, dtype=np.float64) for array in (problem.X, problem.y))
+        X, y = (np.asarray(array, dtype=np.float64) for array in self.heaviest.problem[:2])
         spread = y.std(axis=0)
         return find_copies(X, y / np.where(spread > 0, spread, 1.0), self.heaviest.index)
 
@@ -203,9 +254,10 @@ class Ensemble:
         return values.reshape(len(values), self.n_targets)
 
     def takes(self, X: Array) -> bool:
-        """Whether queries are predicted where they are, all that can be."""
+        """Whether queries on a device are predicted there, all that can be."""
+        number = int(X.device.id)  # type: ignore[attr-defined]
         return self.encoder is None and any(
-            fitted.solver.backend.takes(X) for fitted in self.models
+            fitted.solver.backend.takes_from == number for fitted in self.models
         )
 
     def on(self, backend: str, n_queries: int | None = None, n_threads: int = 1) -> Ensemble:
@@ -213,17 +265,14 @@ class Ensemble:
 
         What "auto" is depends on how many queries there are to predict; None: they stay.
         """
-        models = []
+        models, is_same = [], True
         for fitted in self.models:
             solver = fitted.solver
             stays = backend == "auto" and is_automatic(solver.backend)
             # A factor that is somewhere is worth more than where it is.
             if not stays or (n_queries is not None and not solver.keeps_factor):
                 seconds = seconds_to_solve(solver.work(n_queries or 0), n_threads)
-                chosen = choose_backend(backend, fitted.model, seconds)
-                solver = change_backend(solver, chosen)
-            is_same = solver is fitted.solver
-            models.append(fitted if is_same else fitted.with_solver(solver))
-        if all(new is old for new, old in zip(models, self.models, strict=True)):
-            return self
-        return replace(self, models=tuple(models))
+                solver = change_backend(solver, choose_backend(backend, fitted.model, seconds))
+            models.append(fitted if solver is fitted.solver else fitted.with_solver(solver))
+            is_same = is_same and solver is fitted.solver
+        return self if is_same else replace(self, models=tuple(models))

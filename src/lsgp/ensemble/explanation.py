@@ -4,41 +4,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.compute.text import count
-from lsgp.inputs.frames import make_frame, name_columns
+from lsgp.inputs.containers import make_frame, name_columns
 from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
 
 
 class NeighborContributions(NamedTuple):
-    """The neighbors of one query, nearest first; fields are as in `Explanation`.
+    """The neighbors of one query, nearest first; fields are as in `Explanation`."""
 
-    Attributes
-    ----------
-    rows : array of shape (k,)
-    distances : array of shape (k,)
-    weights : array of shape (k,)
-    coefficients : array of shape (k,)
-    observed : array of shape (k,) or (k, t)
-    contributions : array of shape (k,) or (k, t)
-    kilometers : array of shape (k,) or None
-    n_rows : integer array of shape (k,) or None
-    """
-
-    rows: NDArray[np.int64]
-    distances: Array
-    weights: Array
-    coefficients: Array
-    observed: Array
-    contributions: Array
-    kilometers: Array | None = None
-    n_rows: NDArray[np.int64] | None = None
+    rows: NDArray[np.int64]  # (k,)
+    distances: Array  # (k,)
+    weights: Array  # (k,)
+    coefficients: Array  # (k,), or (k, t) where the noise of targets differs
+    observed: Array  # (k,) or (k, t)
+    contributions: Array  # (k,) or (k, t)
+    kilometers: Array | None = None  # (k,)
+    n_rows: NDArray[np.int64] | None = None  # (k,)
 
     def __repr__(self) -> str:
         nearest = f", nearest row {self.rows[0]}" if len(self.rows) else ""
@@ -52,8 +40,23 @@ class NeighborContributions(NamedTuple):
         return f"a group of {self.n_rows[k]:,} rows around {row}"
 
 
+class ClassNeighbors(NamedTuple):
+    """The neighbors of one query, nearest first; fields are as in `ClassExplanation`."""
+
+    rows: NDArray[np.int64]  # (k,)
+    distances: Array  # (k,)
+    weights: Array  # (k,)
+    labels: NDArray[Any]  # (k,)
+    contributions: Array  # (k, C)
+    kilometers: Array | None = None  # (k,)
+
+
+Neighbors = TypeVar("Neighbors", NeighborContributions, ClassNeighbors)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ExplainedQueries:
-    """What explanations of numbers and of classes share: neighbors, and how far they are."""
+    """What explanations of numbers and of classes share; fields are as in `Explanation`."""
 
     rows: NDArray[np.int64]  # (q, w)
     distances: Array  # (q, w)
@@ -63,7 +66,7 @@ class ExplainedQueries:
     is_extrapolating: NDArray[np.bool_]  # (q,)
     is_beyond_range: NDArray[np.bool_]  # (q, d)
     input_names: list[str]
-    kilometers: Array | None  # (q, w)
+    kilometers: Array | None = None  # (q, w)
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -74,16 +77,23 @@ class ExplainedQueries:
         """Number of neighbors that each prediction is made from, (q,): of rows, or groups."""
         return np.count_nonzero(self.rows >= 0, axis=1)
 
-    def _distance_columns(self) -> dict[str, object]:
-        """How far each neighbor is, and what it weighs."""
-        kept = self.rows >= 0
-        return {
-            "distance": self.distances[kept],
-            **({} if self.kilometers is None else {"kilometers": self.kilometers[kept]}),
-            "weight": self.weights[kept],
-        }
+    def _without_padding(self, query: int, kind: type[Neighbors]) -> Neighbors:
+        kept = self.rows[query] >= 0
+        padded: list[Any] = [getattr(self, name) for name in kind._fields]
+        own: list[Any] = [None if each is None else each[query][kept] for each in padded]
+        return kind(*own)
 
-    def _extrapolation_columns(self) -> dict[str, object]:
+    def _neighbor_columns(self, **more: NDArray[Any] | None) -> dict[str, object]:
+        """Columns of all neighbors without padding, with ``more`` (q, w) behind the rows."""
+        kept = self.rows >= 0
+        padded = {
+            **{"row": self.rows, **more, "distance": self.distances},
+            **{"kilometers": self.kilometers, "weight": self.weights},
+        }
+        known = {name: values[kept] for name, values in padded.items() if values is not None}
+        return {"query": np.nonzero(kept)[0], **known}
+
+    def _distance_columns(self) -> dict[str, object]:
         """How far each query is from the data."""
         names = np.array(self.input_names, dtype=object)
         return {
@@ -93,7 +103,7 @@ class ExplainedQueries:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Explanation(ExplainedQueries):
     """What the predictions of q queries are made of; from `LSGPRegressor.explain`.
 
@@ -149,23 +159,14 @@ class Explanation(ExplainedQueries):
         Rows that a neighbor stands for, 0 where padded; None where every one is a row.
     """
 
-    rows: NDArray[np.int64]
-    distances: Array
-    weights: Array
     coefficients: Array
     observed: Array
     contributions: Array
     baseline: Array
     predicted: PredictiveDistribution
-    n_effective: Array
     local_scale: Array
     dof: Array
-    extrapolation: Array
-    is_extrapolating: NDArray[np.bool_]
-    is_beyond_range: NDArray[np.bool_]
-    input_names: list[str]
     target_names: list[str]
-    kilometers: Array | None = None
     by_trees: Array | None = None
     n_rows: NDArray[np.int64] | None = None
 
@@ -181,27 +182,11 @@ class Explanation(ExplainedQueries):
 
     def of_query(self, query: int) -> NeighborContributions:
         """The neighbors of one query, without padding."""
-        kept = self.rows[query] >= 0
-        return NeighborContributions(
-            self.rows[query][kept],
-            self.distances[query][kept],
-            self.weights[query][kept],
-            self.coefficients[query][kept],
-            self.observed[query][kept],
-            self.contributions[query][kept],
-            None if self.kilometers is None else self.kilometers[query][kept],
-            None if self.n_rows is None else self.n_rows[query][kept],
-        )
+        return self._without_padding(query, NeighborContributions)
 
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per query and neighbor; ``library`` is "pandas" or "polars"."""
-        kept = self.rows >= 0
-        columns: dict[str, object] = {
-            "query": np.nonzero(kept)[0],
-            "row": self.rows[kept],
-            **({} if self.n_rows is None else {"n_rows": self.n_rows[kept]}),
-            **self._distance_columns(),
-        }
+        kept, columns = self.rows >= 0, self._neighbor_columns(n_rows=self.n_rows)
         columns |= name_columns("coefficient", self.coefficients[kept], self.target_names)
         columns |= name_columns("observed", self.observed[kept], self.target_names)
         columns |= name_columns("contribution", self.contributions[kept], self.target_names)
@@ -214,8 +199,67 @@ class Explanation(ExplainedQueries):
         columns |= name_columns("std", np.asarray(self.predicted.std), self.target_names)
         if self.by_trees is not None:
             columns |= name_columns("by_trees", self.by_trees, self.target_names)
-        columns["n_neighbors"] = self.n_neighbors
-        columns["n_effective"] = self.n_effective
+        columns |= {"n_neighbors": self.n_neighbors, "n_effective": self.n_effective}
         columns |= name_columns("local_scale", self.local_scale, self.target_names)
-        columns["dof"] = self.dof
-        return make_frame(columns | self._extrapolation_columns(), library)
+        return make_frame(columns | {"dof": self.dof} | self._distance_columns(), library)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassExplanation(ExplainedQueries):
+    """What the probabilities of q queries are made of; from `LSGPClassifier.explain`.
+
+    Arrays of neighbors have shape (q, w), nearest first, padded to the largest number w of
+    neighbors; `of_query` gives those of one query without the padding. ``rows``, ``distances``,
+    ``weights``, ``kilometers``, ``n_effective``, ``extrapolation``, ``is_extrapolating``,
+    ``is_beyond_range`` and ``input_names`` are as in `Explanation`.
+
+    Attributes
+    ----------
+    codes : integer array of shape (q, w)
+        The row's class, as a place in ``classes``; -1 pads.
+    contributions : array of shape (q, w, C)
+        What the row moved the probability of each class by.
+    others : array of shape (q, C)
+        What members that are no local models moved it by: logistic regression and GPs of log odds,
+        where rows are few; 0 elsewhere.
+    start : array of shape (q, C)
+        Probabilities without any neighbor's word:
+        ``start + contributions.sum(axis=1) + others`` are the probabilities.
+    probabilities : array of shape (q, C)
+    classes : array of shape (C,)
+    """
+
+    codes: NDArray[np.int64]
+    contributions: Array
+    others: Array
+    start: Array
+    probabilities: Array
+    classes: NDArray[Any]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The class of each row, (q, w); of padding, the last class."""
+        return self.classes[self.codes]
+
+    def of_query(self, query: int) -> ClassNeighbors:
+        """The neighbors of one query, without padding."""
+        return self._without_padding(query, ClassNeighbors)
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """One row per query and neighbor; ``library`` is "pandas" or "polars"."""
+        kept, names = self.rows >= 0, [str(label) for label in self.classes.tolist()]
+        columns = self._neighbor_columns() | {"label": self.labels[kept]}
+        columns |= name_columns("contribution", self.contributions[kept], names)
+        return make_frame(columns, library)
+
+    def summary_frame(self, library: str = "pandas") -> Any:
+        """One row per query; ``library`` is "pandas" or "polars"."""
+        names = [str(label) for label in self.classes.tolist()]
+        columns: dict[str, object] = {
+            "query": np.arange(len(self)),
+            "label": self.classes[np.argmax(self.probabilities, axis=1)],
+        }
+        columns |= name_columns("probability", self.probabilities, names)
+        columns |= name_columns("start", self.start, names)
+        columns |= {"n_neighbors": self.n_neighbors, "n_effective": self.n_effective}
+        return make_frame(columns | self._distance_columns(), library)

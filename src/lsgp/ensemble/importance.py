@@ -12,6 +12,7 @@ Lengthscales alone do not tell: an input that the local trend carries has a long
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from lsgp.compute.text import count
 from lsgp.ensemble import view
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.predict import predict_mean_without
-from lsgp.inputs.frames import make_frame
+from lsgp.inputs.containers import make_frame
 
 Array = NDArray[np.float64]
 
@@ -82,52 +83,37 @@ def importance(ensemble: Ensemble, resources: Resources, n_points: int | None = 
 
     ``n_points`` training rows are predicted; None: up to 1,000, fewer where that takes long. The
     same ensemble has the same importance every time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp import LSGPRegressor
-    >>> from lsgp.backends.contract import Resources
-    >>> from lsgp.ensemble.importance import importance
-    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
-    >>> model = LSGPRegressor(objective=None).fit(X, X[:, 0])
-    >>> found = importance(model.ensemble_, Resources())
-    >>> bool(found.values[0] > 1.0), bool(abs(found.values[1]) < 0.01)
-    (True, True)
     """
     n, spans, names = ensemble.n_rows, ensemble.spans, view.input_names(ensemble)
     d = len(spans)
-    nothing = Importance(names, np.zeros(d), np.zeros(d), 0)
+    values, errors = np.zeros(d), np.zeros(d)
     if n < 2:
-        return nothing
+        return Importance(names, values, errors, 0)
     n_used = affordable_rows(ensemble, d + 1) if n_points is None else min(n_points, n)
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(n, n_used, replace=False))
     X, y = view.inputs_of_rows(ensemble, rows), view.targets_of_rows(ensemble, rows)
+    # For each repeat and row, the row whose value it is given: never its own.
+    order = rng.permutation(n_used)
+    place = np.argsort(order)
+    n_repeats = min(n_used - 1, MOST_REPEATS, -(-MOST_ROWS // n_used))
+    others = [order[(place + shift) % n_used] for shift in range(1, n_repeats + 1)]
     # A constant input says nothing, and shuffling it would change nothing.
     ranges = np.ptp(X, axis=0)
-    varying = np.array([j for j in range(d) if ranges[spans[j]].any()], dtype=np.int64)
-    others = _partners(n_used, rng)
-    if not len(varying) or not len(others):
-        return nothing._replace(n_points=n_used)
+    varying = [j for j in range(d) if ranges[spans[j]].any()]
+    if not varying or not others:
+        return Importance(names, values, errors, n_used)
     # The variants of a row stand together, so that they share what leaving it out takes.
     variants = np.repeat(X[:, None], 1 + len(varying) * len(others), axis=1)
-    for k, j in enumerate(varying):
-        for r, other in enumerate(others):
-            # All that a column became, together.
-            variants[:, 1 + k * len(others) + r, spans[j]] = X[other][:, spans[j]]
+    for k, (j, other) in enumerate(product(varying, others), start=1):
+        variants[:, k, spans[j]] = X[other][:, spans[j]]  # all that a column became, together
     per_row = variants.shape[1]
-    means = predict_mean_without(
-        ensemble,
-        variants.reshape(-1, X.shape[1]),
-        np.repeat(rows, per_row),
-        resources,
-    ).reshape(n_used, per_row, -1)
-    std = ensemble.target_scaler.std
-    squares = (((means - y[:, None]) / std) ** 2).mean(axis=2)
+    queries, left_out = variants.reshape(-1, X.shape[1]), np.repeat(rows, per_row)
+    means = predict_mean_without(ensemble, queries, left_out, resources)
+    errors_of = means.reshape(n_used, per_row, -1) - y[:, None]
+    squares = ((errors_of / ensemble.target_scaler.std) ** 2).mean(axis=2)
     shuffled = squares[:, 1:].reshape(n_used, len(varying), len(others)).mean(axis=2)
     rises = shuffled - squares[:, :1]
-    values, errors = np.zeros(d), np.zeros(d)
     values[varying] = rises.mean(axis=0)
     errors[varying] = rises.std(axis=0, ddof=1) / np.sqrt(n_used)
     return Importance(names, values, errors, n_used)
@@ -141,11 +127,3 @@ def affordable_rows(ensemble: Ensemble, queries_per_row: int) -> int:
     )
     affordable = int(WORK / max(work, 1.0))
     return min(ensemble.n_rows, max(FEWEST_ROWS, min(MOST_ROWS, affordable)))
-
-
-def _partners(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """For each repeat and row, the row whose value it is given, (r, n): never its own."""
-    n_repeats = min(n - 1, MOST_REPEATS, -(-MOST_ROWS // n))
-    order = rng.permutation(n)
-    place = np.argsort(order)
-    return np.array([order[(place + shift) % n] for shift in range(1, n_repeats + 1)], np.int64)

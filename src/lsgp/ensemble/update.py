@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.backends.dense import matrix_bytes
+from lsgp.backends.dense_host import matrix_bytes
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.inputs.labels import codes_of
@@ -42,7 +42,7 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
         noise = noise * (rows.mean_noise_variance / ensemble.mean_noise_variance)
     scaled = ensemble.target_scaler.transform(rows.y)
     n_before, n_added = ensemble.n_rows, len(rows.X)
-    append = _Changed(_append)
+    append = _once(lambda array, more: np.concatenate([array, more.astype(array.dtype)]))
 
     def grow(fitted: FittedModel) -> tuple[LocalProblem, SearchIndex]:
         inputs, (X, y, own, model) = fitted.inputs_of(rows.X), fitted.problem
@@ -52,14 +52,42 @@ def add_rows(ensemble: Ensemble, rows: TrainingRows, policy: Policy) -> Ensemble
     groups = ensemble.groups
     if groups is not None or rows.groups is not None:
         groups = (groups or Groups.none(n_before)).extend(rows.groups or Groups.none(n_added))
-    boosted = None if ensemble.boosted is None else ensemble.boosted.with_rows(rows.X)
     grown = replace(
         ensemble,
         models=_change_models(ensemble, n_before + n_added, policy, grow),
         groups=groups,
-        boosted=boosted,
+        boosted=None if ensemble.boosted is None else ensemble.boosted.with_rows(rows.X),
     )
-    return _with_labels(grown, rows, n_before)
+    own = ensemble.classification
+    if own is None or not own.others:
+        return grown
+    # The first fit has divided weights by their mean, and noise has not been.
+    first = own.laplace[0].gp.weight[0] if own.laplace else 1.0
+    unit = first * grown.heaviest.problem.noise[0]
+    known = ClassRows(codes_of(rows.y, own.n_classes), unit / rows.noise, own.prior)
+    followed = own.with_rows(rows.X, known, n_before)
+    factor = (1.0 - followed.laplace_share) / (1.0 - own.laplace_share)
+    models = tuple(replace(fitted, weight=factor * fitted.weight) for fitted in grown.models)
+    return replace(grown, models=models, classification=followed)
+
+
+def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
+    """The ensemble without these rows, given as a mask or by their numbers."""
+    kept = _kept_rows(rows, ensemble.n_rows)
+    keep = _once(lambda array: np.ascontiguousarray(array[kept]))
+
+    def shrink(fitted: FittedModel) -> tuple[LocalProblem, SearchIndex]:
+        X, y, noise, model = fitted.problem
+        return LocalProblem(keep(X), keep(y), keep(noise), model), fitted.index.keep_rows(kept)
+
+    groups, boosted, own = ensemble.groups, ensemble.boosted, ensemble.classification
+    return replace(
+        ensemble,
+        models=_change_models(ensemble, int(np.count_nonzero(kept)), policy, shrink),
+        groups=None if groups is None else groups.keep(kept),
+        boosted=None if boosted is None else boosted.keep_rows(kept),
+        classification=None if own is None else own.keep_rows(kept),
+    )
 
 
 def _change_models(
@@ -69,122 +97,64 @@ def _change_models(
     change: Callable[[FittedModel], tuple[LocalProblem, SearchIndex]],
 ) -> tuple[FittedModel, ...]:
     """The models with other rows, of which there are then n."""
-    sizes = _Sizes(ensemble, n, policy)
-    return tuple(sizes.change(fitted, *change(fitted)) for fitted in ensemble.models)
 
-
-def _with_labels(grown: Ensemble, rows: TrainingRows, n_before: int) -> Ensemble:
-    """The grown ensemble, whose classification has the rows too."""
-    own = grown.classification
-    if own is None or not own.others:
-        return grown
-    # The first fit has divided weights by their mean, and noise has not been.
-    first = own.laplace[0].gp.weight[0] if own.laplace else 1.0
-    unit = first * grown.heaviest.problem.noise[0]
-    known = ClassRows(codes_of(rows.y, own.n_classes), unit / rows.noise, own.prior)
-    followed = own.with_rows(rows.X, known, n_before)
-    factor = (1.0 - followed.laplace_share) / (1.0 - own.laplace_share)
-    if factor == 1.0:
-        return replace(grown, classification=followed)
-    models = tuple(replace(fitted, weight=factor * fitted.weight) for fitted in grown.models)
-    return replace(grown, models=models, classification=followed)
-
-
-def forget_rows(ensemble: Ensemble, rows: ArrayLike, policy: Policy) -> Ensemble:
-    """The ensemble without these rows, given as a mask or by their numbers."""
-    kept = _kept_rows(rows, ensemble.n_rows)
-    keep = _Changed(lambda array: np.ascontiguousarray(array[kept]))
-
-    def shrink(fitted: FittedModel) -> tuple[LocalProblem, SearchIndex]:
-        X, y, noise, model = fitted.problem
-        return LocalProblem(keep(X), keep(y), keep(noise), model), fitted.index.keep_rows(kept)
-
-    groups = None if ensemble.groups is None else ensemble.groups.keep(kept)
-    boosted = None if ensemble.boosted is None else ensemble.boosted.keep_rows(kept)
-    own = None if ensemble.classification is None else ensemble.classification.keep_rows(kept)
-    return replace(
-        ensemble,
-        models=_change_models(ensemble, int(np.count_nonzero(kept)), policy, shrink),
-        groups=groups,
-        boosted=boosted,
-        classification=own,
-    )
-
-
-class _Sizes:
-    """How many neighbors models have when there are other rows."""
-
-    def __init__(self, ensemble: Ensemble, n: int, policy: Policy) -> None:
-        self.n, self.policy = n, policy
-        self.is_tuned = ensemble.tuning is not None
-        n_exact = sum(self.is_exact(f) or f.solver.nbytes > 0 for f in ensemble.models)
-        needed = n_exact * matrix_bytes(n)
-        dense = ensemble.heaviest.solver.backend.dense
-        room = dense.room(policy.memory_budget, n) if n_exact else 0
-        self.is_affordable = n <= largest_exact(dense) and needed <= room
-        # Old and new systems at once, or the new ones from scratch when they are needed.
-        self.may_extend = 2 * needed <= room
-
-    def is_exact(self, fitted: FittedModel) -> bool:
+    def is_exact(fitted: FittedModel) -> bool:
         """Whether the model is an exact GP that tuning made, by itself or as the settings ask."""
         if fitted.model.localizer != "rectangular":
             return False
         is_asked_for = (fitted.n_neighbors or 0) >= len(fitted.problem.X)
-        return self.policy.localizer != "rectangular" or (
-            is_asked_for and self.policy.n_neighbors >= self.n
-        )
+        return policy.localizer != "rectangular" or (is_asked_for and policy.n_neighbors >= n)
 
-    def change(self, fitted: FittedModel, problem: LocalProblem, index: SearchIndex) -> FittedModel:
-        n_neighbors = fitted.n_neighbors
-        if self.is_tuned and self.is_exact(fitted):
-            n_neighbors = self.n if self.is_affordable else N_NEIGHBORS_INSTEAD
-        elif not self.is_tuned and n_neighbors is not None:
-            n_neighbors = min(self.policy.n_neighbors, self.n)
-        solver = change_rows(fitted.solver, problem, index, n_neighbors, self.may_extend)
-        return fitted.with_solver(solver)
-
-
-class _Changed:
-    """Arrays before and after: arrays that models share are changed once and stay shared."""
-
-    def __init__(self, change: Callable[..., NDArray[Any]]) -> None:
-        self.change = change
-        self.pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
-
-    def __call__(self, array: NDArray[Any], *more: NDArray[Any]) -> NDArray[Any]:
-        for before, after in self.pairs:
-            if before is array:
-                return after
-        self.pairs.append((array, self.change(array, *more)))
-        return self.pairs[-1][1]
+    n_exact = sum(is_exact(f) or f.solver.nbytes > 0 for f in ensemble.models)
+    needed, dense = n_exact * matrix_bytes(n), ensemble.heaviest.solver.backend.dense
+    room = dense.room(policy.memory_budget, n) if n_exact else 0
+    is_affordable = n <= largest_exact(dense) and needed <= room
+    # Old and new systems at once, or the new ones from scratch when they are needed.
+    may_extend = 2 * needed <= room
+    models = []
+    for fitted in ensemble.models:
+        n_neighbors, is_tuned = fitted.n_neighbors, ensemble.tuning is not None
+        if is_tuned and is_exact(fitted):
+            n_neighbors = n if is_affordable else N_NEIGHBORS_INSTEAD
+        elif not is_tuned and n_neighbors is not None:
+            n_neighbors = min(policy.n_neighbors, n)
+        solver = change_rows(fitted.solver, *change(fitted), n_neighbors, may_extend)
+        models.append(fitted.with_solver(solver))
+    return tuple(models)
 
 
-def _append(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([array, rows.astype(array.dtype)])
+def _once(change: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+    """A change of arrays that is made once for each: arrays that models share stay shared."""
+    changed: dict[int, NDArray[Any]] = {}
+
+    def change_once(array: NDArray[Any], *more: NDArray[Any]) -> NDArray[Any]:
+        if id(array) not in changed:
+            changed[id(array)] = change(array, *more)
+        return changed[id(array)]
+
+    return change_once
 
 
 def _kept_rows(rows: ArrayLike, n: int) -> NDArray[np.bool_]:
     """Which of n rows stay when these, a mask or row numbers, are removed."""
-    removed = np.asarray(rows)
-    kept = np.ones(n, dtype=bool)
+    removed, kept = np.asarray(rows), np.ones(n, dtype=bool)
     if removed.dtype == np.bool_:
         if removed.shape != (n,):
             raise ValueError(
                 f"The mask of rows to forget has shape {removed.shape}, but the model has {n} "
                 "rows. Give one value per row, or row numbers."
             )
-        kept = ~removed
-    elif removed.size:
-        if not np.issubdtype(removed.dtype, np.integer):
-            raise TypeError(
-                f"The rows to forget are of type {removed.dtype}. Give a boolean mask, or whole "
-                "numbers."
-            )
-        if removed.min() < 0 or removed.max() >= n:
-            raise ValueError(
-                f"The rows to forget go from {removed.min()} to {removed.max()}, but the model's "
-                f"go from 0 to {n - 1}."
-            )
+    elif removed.size and not np.issubdtype(removed.dtype, np.integer):
+        raise TypeError(
+            f"The rows to forget are of type {removed.dtype}. Give a boolean mask, or whole "
+            "numbers."
+        )
+    elif removed.size and (removed.min() < 0 or removed.max() >= n):
+        raise ValueError(
+            f"The rows to forget go from {removed.min()} to {removed.max()}, but the model's "
+            f"go from 0 to {n - 1}."
+        )
+    if removed.size:
         kept[removed] = False
     if not kept.any():
         raise ValueError(f"All {n} rows would be forgotten. Keep at least one.")

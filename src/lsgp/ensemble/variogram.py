@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,20 +14,12 @@ from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.view import input_number, target_number
 from lsgp.inputs.recipes import ranges_per_lengthscale
 from lsgp.inputs.transforms import Rotation
-from lsgp.method.kernels import KERNELS
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import KERNELS, SumKernel
 
 Array = NDArray[np.float64]
 
 #: Lags that a curve is drawn at, up to so many ranges.
 N_LAGS, LAST_RANGE = 100, 1.5
-
-
-class Fitted(Protocol):
-    """An estimator that has been fitted."""
-
-    @property
-    def ensemble_(self) -> Ensemble: ...
 
 
 class Variogram(NamedTuple):
@@ -68,7 +60,7 @@ class Variogram(NamedTuple):
 
 
 def variogram(
-    model: Fitted,
+    model: Any,
     lags: ArrayLike | None = None,
     along: int | str | None = None,
     target: int | str = 0,
@@ -97,16 +89,29 @@ def variogram(
     array([3.0625, 4.    , 4.    ])
     """
     check_is_fitted(model)
-    ensemble, fitted = model.ensemble_, model.ensemble_.heaviest
+    ensemble: Ensemble = model.ensemble_
+    fitted = ensemble.heaviest
     own, which = fitted.model, target_number(ensemble, target)
     column = 0 if along is None else input_number(ensemble, along)
-    parts = _parts(fitted, fitted.transform.sources.index(ensemble.spans[column].start))
-    lengthscale = _lengthscale(ensemble, column)
+    j = ensemble.spans[column].start
+    # What is nested: of each structure its share, its name, and its stretch in lengthscales.
+    if isinstance(own.kernel, SumKernel):
+        long, short = own.kernel.names
+        stretch = own.kernel.ratios[fitted.transform.sources.index(j)]
+        parts = [(1.0 - own.kernel.share, long, 1.0), (own.kernel.share, short, stretch)]
+    elif isinstance(own.kernel, str):
+        parts = [(1.0, own.kernel, 1.0)]
+    else:
+        raise ValueError(
+            f"The kernel {own.kernel} is no correlation of the distance alone, and has no "
+            "variogram. Use a kernel by its name."
+        )
+    lengthscale = _lengthscale(fitted, column, j)
     unit = float(ensemble.target_scaler.std[which]) ** 2
     psill = unit * own.signal_variance
     level = 1.0 if own.noise_levels is None else own.noise_levels[which]
     nugget = psill * own.noise_variance * level
-    ranges = [each.stretch * ranges_per_lengthscale(each.name, "effective") for each in parts]
+    ranges = [stretch * ranges_per_lengthscale(name, "effective") for _, name, stretch in parts]
     reach = lengthscale * max(ranges)
     at = np.linspace(0.0, LAST_RANGE * reach, N_LAGS) if lags is None else np.asarray(lags, float)
     rho = np.zeros_like(at)
@@ -116,47 +121,19 @@ def variogram(
     return Variogram(at, semivariance, nugget, psill, reach, lengthscale, str(own.kernel))
 
 
-class _Part(NamedTuple):
-    """A correlation of the distance: its share of the variance, and how far it stretches."""
-
-    share: float
-    name: str
-    stretch: float  # relative to the lengthscale
-
-
-def _parts(fitted: FittedModel, place: int) -> list[_Part]:
-    """What is nested in a variogram along an input: one structure, or the two of a sum."""
-    kernel = fitted.model.kernel
-    if isinstance(kernel, SumKernel):
-        long, short = kernel.names
-        return [
-            _Part(1.0 - kernel.share, long, 1.0),
-            _Part(kernel.share, short, kernel.ratios[place]),
-        ]
-    if isinstance(kernel, str):
-        return [_Part(1.0, kernel, 1.0)]
-    raise ValueError(
-        f"The kernel {kernel} is no correlation of the distance alone, and has no variogram. Use a "
-        "kernel by its name."
-    )
-
-
-def _lengthscale(ensemble: Ensemble, column: int) -> float:
-    """Of a column, in its own units."""
-    fitted = ensemble.heaviest
-    j = ensemble.spans[column].start
-    transform = fitted.transform
+def _lengthscale(fitted: FittedModel, column: int, j: int) -> float:
+    """Of a column that became input j, in its own units."""
+    transform, projection = fitted.transform, fitted.transform.projection
     kind, place = transform.input_kinds[j], transform.sources.index(j)
     if kind in ("yeo-johnson", "half-rank"):
         raise ValueError(
             f"Input {column} is warped by {kind!r}: its lengthscale has no distance in its own "
             "units. Fit with input_transform='standardize', or None."
         )
-    if transform.projection is not None and j in transform.projection.pair:
-        found = float(fitted.lengthscale_of_inputs[j])
-        projection = transform.projection
-        is_across = isinstance(projection, Rotation) and j == projection.pair[1]
-        ratio = projection.ratio if isinstance(projection, Rotation) else None
-        return found * ratio if is_across and ratio is not None else found
+    if projection is not None and j in projection.pair:
+        ratio = None
+        if isinstance(projection, Rotation) and j == projection.pair[1]:
+            ratio = projection.ratio  # across
+        return float(fitted.lengthscale_of_inputs[j]) * (1.0 if ratio is None else ratio)
     scale = transform.scale[place]
     return float(fitted.model.lengthscale[place] * (1.0 if np.isinf(scale) else scale))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.inputs.encoding.dates import Date
-from lsgp.inputs.transforms.sphere import Sphere, behind_seam, seam
+from lsgp.inputs.encoding.encodings import Date
+from lsgp.inputs.transforms.projection import Sphere, behind_seam, seam
 
 Array = NDArray[np.float64]
 
@@ -23,6 +23,12 @@ class DataRows(NamedTuple):
     X: Array  # (k, d)
     y: Array  # (k, t)
     n_total: int  # rows that these were drawn from
+
+
+class EncodedRows(NamedTuple):
+    """Rows whose columns are inputs of the models already, for estimators to take as they are."""
+
+    inputs: Array  # (n, e)
 
 
 def input_names(ensemble: Ensemble) -> list[str]:
@@ -60,10 +66,9 @@ def _number_of(given: int | str, names: list[str], refusal: str) -> int:
         return names.index(given)
     if isinstance(given, (int, np.integer)) and 0 <= given < len(names):
         return int(given)
-    noun = refusal.rpartition(" ")[2]
     raise ValueError(
-        f"{refusal} of the model. Its {noun}s are {', '.join(names)}: give a name, or a number "
-        f"from 0 to {len(names) - 1}."
+        f"{refusal} of the model. Its {refusal.split()[-1]}s are {', '.join(names)}: give a name, "
+        f"or a number from 0 to {len(names) - 1}."
     )
 
 
@@ -124,19 +129,7 @@ def target_names(ensemble: Ensemble) -> list[str]:
 def training_rows(
     ensemble: Ensemble, n_points: int | None = None, random_state: int = 0
 ) -> DataRows:
-    """Training rows in the units of the data, at most ``n_points`` drawn at random.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp import LSGPRegressor
-    >>> from lsgp.ensemble.view import training_rows
-    >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> model = LSGPRegressor(objective=None).fit(X, np.sin(6 * X[:, 0]))
-    >>> shown = training_rows(model.ensemble_, n_points=50)
-    >>> shown.X.shape, shown.y.shape, shown.n_total
-    ((50, 1), (50, 1), 200)
-    """
+    """Training rows in the units of the data, at most ``n_points`` drawn at random."""
     n = ensemble.n_rows
     rows = np.arange(n)
     if n_points is not None and n_points < n:
@@ -146,15 +139,14 @@ def training_rows(
 
 def inputs_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Inputs of these training rows, (k, d), in the units of the data."""
-    fitted, own = ensemble.heaviest, np.asarray(rows)
-    scaled = np.asarray(fitted.problem.X[own], dtype=np.float64)
+    fitted = ensemble.heaviest
+    scaled = np.asarray(fitted.problem.X[np.asarray(rows)], dtype=np.float64)
     return np.asarray(fitted.transform.inverse_transform(scaled), dtype=np.float64)
 
 
 def targets_of_rows(ensemble: Ensemble, rows: ArrayLike) -> Array:
     """Targets of these training rows, (k, t), in the units of the data."""
-    own = np.asarray(rows)
-    scaled = np.asarray(ensemble.heaviest.problem.y[own], dtype=np.float64)
+    scaled = np.asarray(ensemble.heaviest.problem.y[np.asarray(rows)], dtype=np.float64)
     return ensemble.target_scaler.inverse_mean(scaled)
 
 
@@ -162,9 +154,3 @@ def columns_of(values: ArrayLike) -> Array:
     """Targets, or their predictions, of shape (q,) or (q, t), as (q, t)."""
     array = np.asarray(values, dtype=np.float64)
     return array[:, None] if array.ndim == 1 else array
-
-
-class EncodedRows(NamedTuple):
-    """Rows whose columns are inputs of the models already, for estimators to take as they are."""
-
-    inputs: Array  # (n, e)

@@ -10,22 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import (
     LeaveOneOutClasses,
     classification_of,
     classify_given,
     classify_tuned,
     leave_one_out_classes,
-    predict_log_proba,
-    predict_proba_with_std,
+    predict_classes,
     rows_of_link,
 )
-from lsgp.ensemble.explain_classes import ClassExplanation, explain_classes
+from lsgp.ensemble.explain import explain_classes
+from lsgp.ensemble.explanation import ClassExplanation
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
-from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.containers import is_dask
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.labels import (
     Labels,
     check_labels,
@@ -35,7 +35,6 @@ from lsgp.inputs.labels import (
     require_room,
     weigh,
 )
-from lsgp.inputs.lazy import is_dask
 from lsgp.inputs.reading import read_more, read_places, read_training
 from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
 from lsgp.inputs.transforms import TargetScaler
@@ -177,8 +176,8 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
                 "Fit again with all labels."
             )
         codes = encode_labels(labels, self.classes_, "classes of the model")
-        columns = one_hot(codes, len(self.classes_))
-        return self._add(X, inputs, columns, weigh(labels, self.class_weight, sample_weight))
+        weight = weigh(labels, self.class_weight, sample_weight)
+        return self._add(X, inputs, one_hot(codes, len(self.classes_)), weight)
 
     def _fit(
         self,
@@ -189,41 +188,31 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         queries: ArrayLike | None,
         classes: ArrayLike | None,
     ) -> LSGPClassifier:
-        progress = FitProgress(self)
-        fitted = self._copy()
+        progress, fitted = FitProgress(self), self._copy()
         fitted._check_settings()
         table, inputs, targets = read_training(fitted, X, y, fitted._listed_categories(), False)
-        encoder: Encoder | None = None
         observed = check_labels(targets)
         known = classes_of(observed, classes)
         codes = encode_labels(observed, known, "classes")
         require_room(len(codes), len(known), fitted.memory_budget)
         weight = weigh(observed, fitted.class_weight, sample_weight)
-        columns = one_hot(codes, len(known))
-        rows = check_training_rows(inputs, columns, weight, None, groups)
+        rows = check_training_rows(inputs, one_hot(codes, len(known)), weight, None, groups)
         if len(rows.y) < len(codes):
             codes = codes[np.asarray(weight) > 0]
-        if table is not None:
-            encoder, rows = fitted._encode(table, rows)
+        encoder, rows = (None, rows) if table is None else fitted._encode(table, rows)
         where = read_places(fitted, queries, encoder)
         scaler = TargetScaler.fit(rows.y, rows.weight)
         labels = Labels.of(codes, rows.weight, len(known), scaler)
         names = [str(label) for label in known.tolist()]
         shape, called = ((), names[1:]) if len(known) == 2 else ((len(known),), names)
         ensemble, tuned = fitted._build(rows, where, shape, called, progress, labels, encoder)
-        column = names_of_targets(y)
-        name = None if column is None else column[0]
+        column = next(iter(names_of_targets(y) or ()), None)
         if tuned is not None:
-            fitted.ensemble_ = classify_tuned(ensemble, tuned, known, name)
+            fitted.ensemble_ = classify_tuned(ensemble, tuned, known, column)
         else:
-            fitted.ensemble_ = classify_given(
-                ensemble,
-                labels,
-                known,
-                name,
-                rows_of_link(labels, fitted.random_state),
-                fitted._resources(),
-            )
+            sample, resources = rows_of_link(labels, fitted.random_state), fitted._resources()
+            given = classify_given(ensemble, labels, known, column, sample, resources)
+            fitted.ensemble_ = given
         self._become(fitted)
         progress.end()
         return self
@@ -255,8 +244,7 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         """
         if is_dask(X):
             return self._lazily("predict", X)
-        log_proba = self.predict_log_proba(X)
-        return np.asarray(self.classes_[np.argmax(log_proba, axis=1)])
+        return np.asarray(self.classes_[np.argmax(self.predict_log_proba(X), axis=1)])
 
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return probabilities of the classes, which sum to 1 and are never 0 or 1.
@@ -284,17 +272,15 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         """
         if is_dask(X):
             return self._lazily("predict_proba", X, return_std=return_std)
-        X = self._check_queries(X)
-        if return_std:
-            return predict_proba_with_std(self._ready(), X, self._resources())
-        return np.exp(predict_log_proba(self._ready(), X, self._resources()))
+        queries = self._check_queries(X)
+        log_p, std = predict_classes(self._ready(), queries, self._resources(), return_std)
+        return (np.exp(log_p), std) if return_std else np.exp(log_p)
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Return logarithms of the probabilities of `predict_proba`, (q, C)."""
         if is_dask(X):
             return self._lazily("predict_log_proba", X)
-        X = self._check_queries(X)
-        return predict_log_proba(self._ready(), X, self._resources())
+        return predict_classes(self._ready(), self._check_queries(X), self._resources())[0]
 
     def loo(
         self, n_points: int | None = None, random_state: RandomState = None
@@ -371,5 +357,4 @@ class LSGPClassifier(ClassifierMixin, LSGPEstimator):
         >>> bool(np.allclose(total, model.predict_proba([[0.4]])))
         True
         """
-        X = self._check_queries(X)
-        return explain_classes(self._ready(), X, exclude)
+        return explain_classes(self._ready(), self._check_queries(X), exclude)

@@ -18,11 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.backends import choose_backend
 from lsgp.ensemble import update
-from lsgp.ensemble.build import build_given, build_tuned, warn_if_slow, with_known_noise
+from lsgp.ensemble.build import (
+    build_given,
+    build_tuned,
+    warm_starts,
+    warn_if_slow,
+    with_known_noise,
+)
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.starts import warm_starts
 from lsgp.estimators.fitted import FittedEstimator
-from lsgp.inputs.angle import choose_angle
 from lsgp.inputs.callbacks import CallbackSupportMixin, FitProgress
 from lsgp.inputs.encoding import (
     Encoder,
@@ -32,22 +36,22 @@ from lsgp.inputs.encoding import (
     TableInParts,
     TrainingTable,
     choose_plan,
-    fit_given,
+    fit_encoder,
 )
 from lsgp.inputs.labels import Labels
 from lsgp.inputs.projections import find_projection
-from lsgp.inputs.quick import quick_copy
+from lsgp.inputs.quick import choose_angle, quick_copy
 from lsgp.inputs.reading import column_names
-from lsgp.inputs.rows import (
-    TrainingRows,
-    check_training_rows,
-    require_targets,
-)
+from lsgp.inputs.rows import TrainingRows, check_training_rows
 from lsgp.inputs.settings import specify
-from lsgp.inputs.specification import DEFAULT_N_NEIGHBORS, LIMITS, Specification
-from lsgp.inputs.target_scale import target_scale
-from lsgp.inputs.transforms import Projection, Rotation, TargetScaler
-from lsgp.method.shape import UNCHANGED_SHAPE
+from lsgp.inputs.specification import (
+    DEFAULT_N_NEIGHBORS,
+    LIMITS,
+    require_targets,
+    target_scale,
+)
+from lsgp.inputs.transforms import Rotation, TargetScaler
+from lsgp.method.combination import UNCHANGED_SHAPE
 from lsgp.solvers.choose import seconds_on_host
 from lsgp.tuning.data import Data
 from lsgp.tuning.outcome import Outcome
@@ -91,8 +95,14 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
 
         Targets of labels are one-hot, and have the scaler of the labels.
         """
-        settings = self._settings()
-        projection = self._projection(rows, encoder, labels)
+        settings, resources, budget = self._settings(), self._resources(), self._budget()
+        projection = find_projection(
+            self.coordinates,
+            rows.X,
+            column_names(self, rows.X.shape[1]),
+            encoder,
+            lambda pair: self._angle_of(rows, pair, labels),
+        )
         if projection is not None and queries is not None:
             projection.check(queries, self._input_names(encoder, queries.shape[1]))
         specification = specify(settings, rows.X.shape[1], projection, labels is not None)
@@ -103,16 +113,28 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             fitted, mean = TargetScaler.fit(rows.y, rows.weight), settings["prior_mean"]
             scaler = target_scale(fitted, rows.y, specification, mean, self.dtype)
             specification = with_known_noise(specification, rows.mean_noise_variance, scaler)
-        names = getattr(self, "feature_names_in_", None)
         tuned: Outcome | None = None
         # Leave-one-out needs more than two rows.
         is_known = labels is not None and labels.n_classes == 1
         if self.objective is not None and len(rows.X) > 2 and not is_known:
-            tuned = self._tune(specification, rows, scaler, queries, progress, labels)
+            seconds = seconds_on_host(len(rows.X), budget.work, resources.n_threads)
+            data = Data(
+                rows=rows,
+                y=scaler.transform(rows.y),
+                specification=specification,
+                objective=self._objective(False),
+                backend=choose_backend(self.backend, specification.model, seconds),
+                resources=resources,
+                seed=int(check_random_state(self.random_state).randint(2**31)),
+                labels=labels,
+            )
+            previous = getattr(self, "ensemble_", None) if self.warm_start else None
+            starts, farther = warm_starts(previous, data, budget), self._objective(True)
+            tuned = tune(data, budget, starts, queries, farther, watch=progress.advance)
             models = build_tuned(tuned, specification, self.dtype)
         else:
-            given = build_given(specification, rows, scaler, self.backend, self.dtype)
-            models = (given,)
+            models = (build_given(specification, rows, scaler, self.backend, self.dtype),)
+        names = getattr(self, "feature_names_in_", None)
         ensemble = Ensemble(
             models=models,
             target_scaler=scaler,
@@ -129,19 +151,6 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
             boosted=None if tuned is None or labels is not None else tuned.trees,
         )
         return ensemble, tuned
-
-    def _projection(
-        self, rows: TrainingRows, encoder: Encoder | None, labels: Labels | None
-    ) -> Projection | None:
-        """Return the projection of two coordinates, if the settings ask for one."""
-        names = column_names(self, rows.X.shape[1])
-        return find_projection(
-            self.coordinates,
-            rows.X,
-            names,
-            encoder,
-            lambda pair: self._angle_of(rows, pair, labels),
-        )
 
     def _angle_of(self, rows: TrainingRows, pair: tuple[int, int], labels: Labels | None) -> float:
         """Return the angle with the lowest leave-one-out loss of quick fits of this estimator."""
@@ -177,7 +186,7 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         given = TableInParts.of(
             OnePart(TrainingTable(kept, rows.y, rows.weight, rows.group_numbers))
         )
-        encoder, inputs = fit_given(given, self._choose_plan(given))
+        encoder, inputs = fit_encoder(given, self._choose_plan(given))
         return encoder, rows._replace(X=inputs)
 
     def _choose_plan(self, rows: TableInParts) -> EncodingPlan:
@@ -195,31 +204,6 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
         """Fit to encoded rows, and return the losses (k,) of held-out rows."""
 
-    def _tune(
-        self,
-        specification: Specification,
-        rows: TrainingRows,
-        scaler: TargetScaler,
-        queries: Array | None,
-        progress: FitProgress,
-        labels: Labels | None,
-    ) -> Outcome:
-        budget, resources = self._budget(), self._resources()
-        seconds = seconds_on_host(len(rows.X), budget.work, resources.n_threads)
-        data = Data(
-            rows=rows,
-            y=scaler.transform(rows.y),
-            specification=specification,
-            objective=self._objective(False),
-            backend=choose_backend(self.backend, specification.model, seconds),
-            resources=resources,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
-            labels=labels,
-        )
-        previous = getattr(self, "ensemble_", None) if self.warm_start else None
-        starts = warm_starts(previous, data, budget)
-        return tune(data, budget, starts, queries, self._objective(True), watch=progress.advance)
-
     def _add(
         self,
         X: object,
@@ -229,62 +213,36 @@ class LSGPEstimator(CallbackSupportMixin, FittedEstimator, metaclass=ABCMeta):
         noise_variance: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Add rows with checked targets y (k, t) and inputs; without inputs, X is a table."""
-        if inputs is None:
-            return self._add_encoded(X, y, sample_weight, noise_variance, groups)
-        rows = self._check_more_rows(inputs, y, sample_weight, noise_variance, groups)
-        return self._add_rows(rows)
+        """Add rows with checked targets y (k, t) and inputs; without inputs, X is a table.
 
-    def _add_rows(self, rows: TrainingRows) -> Self:
-        self._check_places(rows.X)
-        # In one statement at the end: after a failure, and in other threads, old models remain.
-        self.ensemble_ = update.add_rows(self.ensemble_, rows, self._policy())
-        return self
-
-    def _add_encoded(
-        self,
-        X: object,
-        y: Array,
-        sample_weight: ArrayLike | None,
-        noise_variance: ArrayLike | None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Encode the rows of a table and add them; categories may have new levels."""
-        encoder = self.ensemble_.encoder
-        assert encoder is not None
-        numbers = np.arange(len(y), dtype=float)[:, None]
-        rows = self._check_more_rows(numbers, y, sample_weight, noise_variance, groups)
-        kept = rows.X[:, 0].astype(np.int64)
-        weight = np.zeros(len(y))
-        weight[kept] = 1.0 if rows.weight is None else rows.weight
-        numbers_of_groups = np.full(len(y), -1, np.int32)
-        if rows.group_numbers is not None:
-            numbers_of_groups[kept] = rows.group_numbers
-        group_numbers = None if rows.groups is None else numbers_of_groups
-        grown, inputs = encoder.extend(X, y, weight, group_numbers)
-        rows = rows._replace(X=self._check_places(np.ascontiguousarray(inputs[kept])))
-        added = update.add_rows(self.ensemble_, rows, self._policy())
-        self.ensemble_ = replace(added, encoder=grown)
-        return self
-
-    def _check_more_rows(
-        self,
-        X: Array,
-        y: Array,
-        sample_weight: ArrayLike | None,
-        noise_variance: ArrayLike | None,
-        groups: ArrayLike | None = None,
-    ) -> TrainingRows:
-        """Check rows to add to a fitted estimator; their targets y (k, t) are checked already."""
-        if (noise_variance is None) != (self.ensemble_.mean_noise_variance is None):
+        Categories of a table may have new levels.
+        """
+        ensemble = self.ensemble_
+        if (noise_variance is None) != (ensemble.mean_noise_variance is None):
             was, now = ("not ", "") if noise_variance is not None else ("", "not ")
             raise ValueError(
                 f"noise_variance was {was}given to fit, and is {now}given for the rows to add. "
                 "Give it for all rows, or for none."
             )
-        if self.ensemble_.target_scaler.is_identity_but_for_mean:
+        if ensemble.target_scaler.is_identity_but_for_mean:
             require_targets(y, LIMITS[self.dtype].target)
-        return check_training_rows(X, y, sample_weight, noise_variance, groups)
+        numbers = np.arange(len(y), dtype=float)[:, None] if inputs is None else inputs
+        rows = check_training_rows(numbers, y, sample_weight, noise_variance, groups)
+        encoder = ensemble.encoder
+        if inputs is None:
+            assert encoder is not None
+            kept = rows.X[:, 0].astype(np.int64)
+            weight, numbered = np.zeros(len(y)), None
+            weight[kept] = 1.0 if rows.weight is None else rows.weight
+            if rows.groups is not None:
+                numbered = np.full(len(y), -1, np.int32)
+                numbered[kept] = rows.groups.numbers
+            encoder, encoded = encoder.extend(X, y, weight, numbered)
+            rows = rows._replace(X=np.ascontiguousarray(encoded[kept]))
+        self._check_places(rows.X)
+        # In one statement at the end: after a failure, and in other threads, old models remain.
+        self.ensemble_ = replace(update.add_rows(ensemble, rows, self._policy()), encoder=encoder)
+        return self
 
     def _policy(self) -> update.Policy:
         is_given = isinstance(self.n_neighbors, Integral)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,38 +16,43 @@ from sklearn.utils.validation import check_is_fitted
 
 from lsgp.backends.contract import Resources
 from lsgp.backends.cuda.device import telling
-from lsgp.compute.memory import parse_memory_budget
-from lsgp.compute.threads import resolve_n_jobs
+from lsgp.compute.threads import parse_memory_budget, resolve_n_jobs
 from lsgp.ensemble import view
 from lsgp.ensemble.describe import describe, describe_encoding, describe_html
-from lsgp.ensemble.effects import Effect, effects_by_name
+from lsgp.ensemble.effects import Effect, effects
 from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.fitted_model import FittedModel
 from lsgp.ensemble.importance import Importance, importance
-from lsgp.inputs.coordinates import Rotated, Sphere
-from lsgp.inputs.device_arrays import kind_of, refuse_device_arrays
-from lsgp.inputs.effort import Effort
+from lsgp.inputs.containers import kind_of, refuse_device_arrays
 from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.estimator_settings import check_settings, flatten, settings_of
-from lsgp.inputs.given import GivenKernel, GivenTransform, GivenTrend, RandomState
-from lsgp.inputs.hyperparameters import Hyperparameters
-from lsgp.inputs.localizer import Localizer
+from lsgp.inputs.estimator_settings import (
+    GivenKernel,
+    GivenTransform,
+    GivenTrend,
+    RandomState,
+    check_settings,
+    flatten,
+    settings_of,
+)
 from lsgp.inputs.reading import check_numbers, column_names, read_queries
 from lsgp.inputs.setting import CLASSIFIER, add_settings, refuse_unknown, replace_fields
+from lsgp.inputs.setting_objects import Effort, Hyperparameters, Localizer, Rotated, Sphere
 from lsgp.inputs.settings import specify
-from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.arrays import on_host
-from lsgp.method.contract import LocalModel
 from lsgp.solvers.objective import Objective, objective_of
 from lsgp.storage.estimator import load_estimator, save_estimator
 from lsgp.storage.model_file import Path
 from lsgp.tuning.budget import BUDGETS, RUNGS, Budget
-from lsgp.tuning.result import TuningResult
 
 Array = NDArray[np.float64]
 
 #: Number of inputs whose effects are returned by default.
 N_STRONGEST = 6
+Value = TypeVar("Value")
+
+
+def _read(value_of: Callable[[Ensemble], Value]) -> Value:
+    """A property of fitted estimators that reads their ensemble."""
+    return cast(Value, property(lambda self: value_of(self._learnt)))
 
 
 class FittedEstimator(BaseEstimator):
@@ -127,8 +132,7 @@ class FittedEstimator(BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """The settings that define the models."""
-        settings: dict[str, object] = self.get_params(deep=False)
-        return settings
+        return dict(self.get_params(deep=False))
 
     def _flat(self) -> dict[str, Any]:
         """All settings, with the fields of objects as settings of their own."""
@@ -251,18 +255,17 @@ class FittedEstimator(BaseEstimator):
             if any(fitted.solver.backend.is_device for fitted in ensemble.models):
                 queries = arrays.to_cupy(X)
                 if ensemble.takes(queries):
-                    return ensemble, self._check_there(queries)
+                    # As `_check_queries`, with only one number copied to the host.
+                    is_table = queries.ndim == 2 and queries.dtype.kind in "biuf"
+                    numbers = (
+                        queries.astype(np.float64, order="C", copy=False) if is_table else queries
+                    )
+                    if not (is_table and bool(np.isfinite(numbers).all())):
+                        check_numbers(self, on_host(queries))  # raises the error
+                    check_numbers(self, np.empty((0, queries.shape[1])))  # number and names
+                    return ensemble, self._check_places(numbers)
         queries = self._check_queries(arrays.to_host(X))
         return self._ready(len(queries)), queries
-
-    def _check_there(self, X: NDArray[Any]) -> Array:
-        """As `_check_queries` for an array on a device; only one number is copied to the host."""
-        is_table = X.ndim == 2 and X.dtype.kind in "biuf"
-        queries = X.astype(np.float64, order="C", copy=False) if is_table else X
-        if not (is_table and bool(np.isfinite(queries).all())):
-            check_numbers(self, on_host(X))  # raises the error
-        check_numbers(self, np.empty((0, X.shape[1])))  # checks number and names of the columns
-        return self._check_places(queries)
 
     def _check_places(self, X: Array) -> Array:
         """Return the inputs if the projection of coordinates is defined for them, else raise."""
@@ -295,42 +298,19 @@ class FittedEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.ensemble_
 
-    @property
-    def fitted_(self) -> tuple[FittedModel, ...]:
-        return self._learnt.models
-
-    @property
-    def model_(self) -> LocalModel:
-        return self._learnt.heaviest.model
-
-    @property
-    def n_neighbors_(self) -> int | None:
-        return self._learnt.heaviest.n_neighbors
+    fitted_ = _read(lambda ensemble: ensemble.models)
+    model_ = _read(lambda ensemble: ensemble.heaviest.model)
+    n_neighbors_ = _read(lambda ensemble: ensemble.heaviest.n_neighbors)
+    target_scaler_ = _read(lambda ensemble: ensemble.target_scaler)
+    scale_factor_ = _read(lambda ensemble: ensemble.scale_factor)
+    mean_noise_variance_ = _read(lambda ensemble: ensemble.mean_noise_variance)
+    tuning_ = _read(lambda ensemble: ensemble.tuning)
+    target_names_ = _read(lambda ensemble: ensemble.target_names)
 
     @property
     def recall_(self) -> float:
         """Share of the true neighbors that the search finds, the least among the models."""
         return min(fitted.index.recall for fitted in self._learnt.models)
-
-    @property
-    def target_scaler_(self) -> TargetScaler:
-        return self._learnt.target_scaler
-
-    @property
-    def scale_factor_(self) -> float:
-        return self._learnt.scale_factor
-
-    @property
-    def mean_noise_variance_(self) -> float | None:
-        return self._learnt.mean_noise_variance
-
-    @property
-    def tuning_(self) -> TuningResult | None:
-        return self._learnt.tuning
-
-    @property
-    def target_names_(self) -> list[str] | None:
-        return self._learnt.target_names
 
     @property
     def lengthscales_(self) -> Array:
@@ -447,7 +427,7 @@ class FittedEstimator(BaseEstimator):
         ensemble = self._ready()
         if inputs is None:
             inputs = [int(j) for j in self.importance().order[:N_STRONGEST]]
-        return effects_by_name(ensemble, inputs, self._resources(), target, n_points)
+        return effects(ensemble, inputs, self._resources(), target, n_points)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,21 +13,17 @@ from sklearn.utils import check_random_state
 
 from lsgp.backends.cuda.device import telling
 from lsgp.ensemble.assessment import Calibration, LeaveOneOutResult, assess
-from lsgp.ensemble.average import block_offsets, predict_average
 from lsgp.ensemble.draws import sample
 from lsgp.ensemble.explain import explain
 from lsgp.ensemble.explanation import Explanation
 from lsgp.ensemble.gradients import predict_gradient
-from lsgp.ensemble.joint import predict_covariance
-from lsgp.ensemble.likelihood import local_log_marginal_likelihood
+from lsgp.ensemble.joint import block_offsets, predict_average, predict_covariance
 from lsgp.ensemble.predict import check_kind, leave_one_out, predict_distribution, predict_mean
-from lsgp.ensemble.prior import sample_prior
+from lsgp.ensemble.prior import local_log_marginal_likelihood, sample_prior
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.inputs.callbacks import FitProgress, with_callbacks
-from lsgp.inputs.device_arrays import kind_of, to_host
-from lsgp.inputs.encoding import Encoder
-from lsgp.inputs.given import RandomState
-from lsgp.inputs.lazy import is_dask
+from lsgp.inputs.containers import is_dask, kind_of, to_host
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.reading import read_more, read_places, read_training
 from lsgp.inputs.recipes import kriging, paper
 from lsgp.inputs.rows import TrainingRows, check_training_rows, names_of_targets
@@ -144,15 +140,12 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
             X, y, sample_weight, noise_variance, groups, queries = map(
                 to_host, (X, y, sample_weight, noise_variance, groups, queries)
             )
-        progress = FitProgress(self)
-        fitted = self._copy()
+        progress, fitted = FitProgress(self), self._copy()
         fitted._check_settings()
         table, inputs, targets = read_training(fitted, X, y, fitted._listed_categories(), True)
-        encoder: Encoder | None = None
         columns = np.ascontiguousarray(targets.reshape(len(inputs), -1), dtype=np.float64)
         rows = check_training_rows(inputs, columns, sample_weight, noise_variance, groups)
-        if table is not None:
-            encoder, rows = fitted._encode(table, rows)
+        encoder, rows = (None, rows) if table is None else fitted._encode(table, rows)
         where = read_places(fitted, queries, encoder)
         names, shape = names_of_targets(y), targets.shape[1:]
         fitted.ensemble_ = fitted._build(rows, where, shape, names, progress, None, encoder)[0]
@@ -216,11 +209,9 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
 
     def _judge(self, X: Array, rows: TrainingRows, X_held: Array, held: TrainingRows) -> Array:
         std = rows.y.std(axis=0)
-        std = np.where(std > 0, std, 1.0)
-        groups = None if rows.groups is None else rows.group_numbers
-        self.fit(X, rows.y, rows.weight, groups=groups)
-        losses = self.predict_distribution(X_held).crps(held.y)
-        return np.asarray(losses / std).reshape(len(X_held), -1).mean(axis=1)
+        self.fit(X, rows.y, rows.weight, groups=rows.group_numbers)
+        losses = self.predict_distribution(X_held).crps(held.y) / np.where(std > 0, std, 1.0)
+        return np.asarray(losses).reshape(len(X_held), -1).mean(axis=1)
 
     def predict(
         self,
@@ -314,8 +305,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         """
         check_kind(kind)
         if is_dask(X):
-            lazy: PredictiveDistribution = self._lazily("predict_distribution", X, kind=kind)
-            return lazy
+            return cast(Any, self._lazily("predict_distribution", X, kind=kind))
         with self._telling(X):
             X = self._check_queries(to_host(X))
         return predict_distribution(self._ready(len(X)), X, kind, self._resources())
@@ -355,13 +345,11 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
                     "level has several probabilities, but X is a Dask collection, whose intervals "
                     "are queries first. Ask for one interval at a time."
                 )
-            low, high = self._lazily("predict_interval", X, level=level, kind=kind)
-            return low, high
+            return cast(Any, self._lazily("predict_interval", X, level=level, kind=kind))
         arrays = kind_of(X)
         with self._telling(X):
             predicted = predict_distribution(*self._enter(X), kind, self._resources())
-            low, high = arrays.answer(*predicted.interval(level))
-        return low, high
+            return cast(Any, arrays.answer(*predicted.interval(level)))
 
     def calibration(self, X: ArrayLike, y: ArrayLike) -> Calibration:
         """Assess accuracy and calibration of the predictions for X against the observations y.
@@ -619,8 +607,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> explained.is_extrapolating
         array([False,  True])
         """
-        X = self._check_queries(X)
-        return explain(self._ready(), X, exclude)
+        return explain(self._ready(), self._check_queries(X), exclude)
 
     def local_log_marginal_likelihood(self, X: ArrayLike) -> Array:
         """Compute the log marginal likelihood of the neighborhood of each query, as in the paper.
@@ -646,8 +633,7 @@ class LSGPRegressor(MultiOutputMixin, RegressorMixin, LSGPEstimator):
         >>> model.local_log_marginal_likelihood([[0.2], [1.0]]).round(3)
         array([-3.459, -1.282])
         """
-        X = self._check_queries(X)
-        return local_log_marginal_likelihood(self._ready(), X)
+        return local_log_marginal_likelihood(self._ready(), self._check_queries(X))
 
     def sample_prior(
         self, x0: ArrayLike, X: ArrayLike, n_samples: int = 5, random_state: RandomState = None

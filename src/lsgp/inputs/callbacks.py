@@ -8,7 +8,7 @@ then shows them, also for fits inside a search or a pipeline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -34,21 +34,12 @@ except ImportError:  # before scikit-learn 1.9
 __all__ = ["HAS_CALLBACKS", "N_PARTS", "CallbackSupportMixin", "FitProgress", "with_callbacks"]
 
 
-class _Context(Protocol):
-    """What is asked of scikit-learn's context of a task."""
-
-    def subcontext(self, *, task_name: str) -> _Context: ...
-    def call_on_fit_task_begin(self, *, estimator: BaseEstimator) -> object: ...
-    def call_on_fit_task_end(self, *, estimator: BaseEstimator) -> object: ...
-
-
 class FitProgress:
     """Tells the callbacks of an estimator that its fit begins, goes on and ends."""
 
     def __init__(self, estimator: BaseEstimator) -> None:
-        self._estimator = estimator
-        self._n_told = 0
-        self._context: _Context | None = None
+        self._estimator, self._n_told = estimator, 0
+        self._context: Any = None
         # Without callbacks, nothing of theirs is touched.
         if HAS_CALLBACKS and getattr(estimator, "_skl_callbacks", None):
             self._context = estimator._init_callback_context(max_subtasks=N_PARTS)

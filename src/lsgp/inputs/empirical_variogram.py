@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from sklearn.utils import check_random_state
 
-from lsgp.inputs.given import RandomState
+from lsgp.inputs.estimator_settings import RandomState
 from lsgp.inputs.transforms import Sphere
 
 Array = NDArray[np.float64]
@@ -117,21 +117,21 @@ def empirical_variogram(
     distance = np.sqrt((offsets**2).sum(axis=1))
     kept = distance <= max_lag
     if direction is not None:
-        kept &= _is_in_direction(offsets, direction, tolerance)
+        angle = np.degrees(np.arctan2(offsets[:, 0], offsets[:, 1]))
+        # A direction and its opposite are one.
+        kept &= np.abs((angle - direction + 90.0) % 180.0 - 90.0) <= tolerance
     distance, difference = distance[kept], np.abs(values[second] - values[first])[kept]
     # Bins are closed above, so that places on a grid fall into the bin that they end.
     edges = np.linspace(0.0, max_lag, n_lags + 1)
-    places_of = np.clip(np.searchsorted(edges, distance, side="left") - 1, 0, n_lags - 1)
-    n_pairs = np.bincount(places_of, minlength=n_lags)
-    has = n_pairs > 0
-    count = np.maximum(n_pairs, 1)
-    lags = np.bincount(places_of, distance, n_lags) / count
+    bins = np.clip(np.searchsorted(edges, distance, side="left") - 1, 0, n_lags - 1)
+    _, bins, count = np.unique(bins, return_inverse=True, return_counts=True)
+    lags = np.bincount(bins, distance) / count
     if robust:
-        roots = np.bincount(places_of, np.sqrt(difference), n_lags) / count
+        roots = np.bincount(bins, np.sqrt(difference)) / count
         semivariance = 0.5 * roots**4 / (0.457 + 0.494 / count)
     else:
-        semivariance = 0.5 * np.bincount(places_of, difference**2, n_lags) / count
-    return EmpiricalVariogram(lags[has], semivariance[has], n_pairs[has].astype(np.int64))
+        semivariance = 0.5 * np.bincount(bins, difference**2) / count
+    return EmpiricalVariogram(lags, semivariance, count.astype(np.int64))
 
 
 def _pairs(
@@ -150,10 +150,3 @@ def _pairs(
     pairs = np.sort(np.concatenate([np.column_stack([some[i], some[j]]), short]), axis=1)
     pairs = np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
     return pairs[:, 0], pairs[:, 1]
-
-
-def _is_in_direction(offsets: Array, direction: float, tolerance: float) -> NDArray[np.bool_]:
-    angle = np.degrees(np.arctan2(offsets[:, 0], offsets[:, 1]))
-    # A direction and its opposite are one.
-    off = np.abs((angle - direction + 90.0) % 180.0 - 90.0)
-    return np.asarray(off <= tolerance)

@@ -1,18 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The settings of the estimators, one record each, in the order in which users need them."""
+"""The settings of the estimators, in the order in which users need them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lsgp.inputs.coordinates import Rotated, Sphere
-from lsgp.inputs.effort import Effort
-from lsgp.inputs.hyperparameters import Hyperparameters
-from lsgp.inputs.localizer import Localizer
-from lsgp.inputs.setting import CLASSIFIER, REGRESSOR, Frozen, Setting, object_of, part_of
-from lsgp.inputs.values import Values, as_float, flag, number, one_of, read_list, whole
+from lsgp.inputs.setting import (
+    CLASSIFIER,
+    REGRESSOR,
+    Frozen,
+    Setting,
+    Values,
+    as_float,
+    flag,
+    number,
+    object_of,
+    one_of,
+    part_of,
+    read_list,
+    setting,
+    settings_in,
+    whole,
+)
+from lsgp.inputs.setting_objects import Effort, Hyperparameters, Localizer, Rotated, Sphere
+
+if TYPE_CHECKING:
+    import numpy as np
+    from sklearn.gaussian_process.kernels import Kernel
+
+#: A name, or an object of `sklearn.gaussian_process.kernels`.
+GivenKernel: TypeAlias = "str | Kernel"
+#: A name, or the prior variances of the constant and the slope.
+GivenTrend: TypeAlias = str | tuple[float, float] | None
+#: Of all inputs, or of each.
+GivenTransform: TypeAlias = str | Sequence[str | None] | None
+#: What scikit-learn takes.
+RandomState: TypeAlias = "int | np.random.RandomState | None"
 
 KERNEL_NAMES = ("rbf", "matern12", "matern32", "matern52", "spherical")
 TRENDS = ("linear", "constant", "none")
@@ -45,10 +70,6 @@ def _are_transforms(value: Any) -> bool:
     return is_list and not isinstance(value, str) and all(kind in known for kind in list(value))
 
 
-def _read_transform(text: str) -> str | None:
-    return None if text == "none" else text
-
-
 def _are_columns(value: object) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, dict)
 
@@ -61,7 +82,7 @@ def _is_n_jobs(value: Any) -> bool:
 
 
 def _is_memory_budget(value: Any) -> bool:
-    from lsgp.compute.memory import parse_memory_budget
+    from lsgp.compute.threads import parse_memory_budget
 
     parse_memory_budget(value)
     return True
@@ -72,27 +93,21 @@ def _is_anything(value: object) -> bool:
     return True
 
 
-SETTINGS = (
-    Setting(
-        "kernel",
-        "auto",
+class _Settings:
+    kernel = setting(
         Values(("auto", *KERNEL_NAMES), "scikit-learn kernel", "a scikit-learn kernel", _is_kernel),
         'Covariance of the latent function. "auto": chosen by tuning. Kernel objects of '
         "scikit-learn have their hyperparameters with them, in the units of the data: inputs are "
         "not transformed.",
         "--kernel",
-    ),
-    Setting(
-        "n_neighbors",
-        "auto",
+    )
+    n_neighbors = setting(
         whole(1, "auto"),
         "Size of the neighborhood. With all rows or more, and the smooth or the rectangular "
         "localizer, tuning finds an exact GP of all rows.",
         "--n-neighbors",
-    ),
-    Setting(
-        "trend",
-        "linear",
+    )
+    trend = setting(
         Values(
             (*TRENDS, None),
             "pair of floats",
@@ -105,24 +120,18 @@ SETTINGS = (
         "relative to the signal variance. Infinite ones are an unknown trend: ordinary kriging is "
         "``(inf, 0)``, universal kriging ``(inf, inf)``.",
         "--trend",
-    ),
-    Setting(
-        "localizer",
-        "smooth",
+    )
+    localizer = setting(
         object_of(Localizer),
         "How a row's weight falls with its distance. `Localizer` has bandwidth, decay, metric and "
         "more.",
         "--localizer",
-    ),
-    Setting(
-        "hyperparameters",
-        None,
+    )
+    hyperparameters = setting(
         object_of(Hyperparameters),
         "Hyperparameters that are given, in the units of the data. Tuning finds the others.",
-    ),
-    Setting(
-        "coordinates",
-        None,
+    )
+    coordinates = setting(
         Values(
             (None,),
             "Sphere or Rotated",
@@ -131,24 +140,20 @@ SETTINGS = (
         ),
         "Two inputs that mean something together. `Sphere` has longitude and latitude, `Rotated` "
         "coordinates in a plane of which another direction matters than the axes.",
-    ),
-    Setting(
-        "input_transform",
-        "auto",
+    )
+    input_transform = setting(
         Values(
             ("auto", *TRANSFORMS, None),
             "list",
             "a list of them",
             _are_transforms,
-            read_list(_read_transform),
+            read_list(lambda text: None if text == "none" else text),
         ),
         "Monotone transform of the inputs, one for all or one per input. None: as they are. "
         '"auto": chosen by tuning, or none where a lengthscale or a bandwidth is given.',
         "--input-transform",
-    ),
-    Setting(
-        "categorical_features",
-        "auto",
+    )
+    categorical_features = setting(
         Values(
             ("auto",),
             "sequence of str, int or bool",
@@ -157,10 +162,8 @@ SETTINGS = (
         ),
         "Columns that are categories though they look like numbers, by name, number or flag. "
         "Texts are categories by themselves: see the guide to mixed tables.",
-    ),
-    Setting(
-        "prior_mean",
-        "auto",
+    )
+    prior_mean = setting(
         number(
             "a finite number, the mean of y far from all rows",
             math.isfinite,
@@ -171,67 +174,54 @@ SETTINGS = (
         "is simple kriging with a known mean.",
         "--prior-mean",
         estimators=(REGRESSOR,),
-    ),
-    Setting(
-        "class_weight",
-        None,
-        Values(("balanced", None), "dict", accepts=_is_anything),  # scikit-learn checks it
+    )
+    class_weight = setting(
+        Values((None, "balanced"), "dict", accepts=_is_anything),  # scikit-learn checks it
         "How many observations a row of each class stands for, times sample_weight. "
         '"balanced": all classes alike.',
         estimators=(CLASSIFIER,),
-    ),
-    Setting(
-        "search",
-        "exact",
+    )
+    search = setting(
         one_of("exact", "approximate"),
         "Whether each search finds the nearest rows, or 99 % of them several times faster. They "
         "differ from 8 inputs and 10,000 rows on. See `recall_`.",
         "--search",
-    ),
-    Setting(
-        "objective",
-        "auto",
+    )
+    objective = setting(
         one_of("auto", *ALL_OBJECTIVES, None),
         "What tuning minimizes over held-out rows. None: nothing is tuned, like optimizer=None of "
         "scikit-learn's GPs; what is not given has its default.",
         "--objective",
         estimators=(REGRESSOR,),
-    ),
-    Setting(
-        "objective",
-        "auto",
+    )
+    objective_of_labels = setting(
         one_of("auto", "log_loss", None),
         "What tuning minimizes over held-out rows. None: nothing is tuned but the link from "
         "shares to probabilities; what is not given has its default.",
+        name="objective",
         estimators=(CLASSIFIER,),
-    ),
-    Setting(
-        "effort",
-        "balanced",
+    )
+    effort = setting(
         object_of(Effort),
         "How much tuning tries, and what predictions may cost. See the guide to tuning for what "
         "each does. `Effort` has what only those who study models need: one model alone, no "
         "calibration.",
         "--effort",
-    ),
-    Setting(
-        "max_time",
-        None,
+        default="balanced",
+    )
+    max_time = setting(
         number("a number of seconds, not negative", lambda s: s >= 0, None, metavar="SECONDS"),
         "Seconds after which tuning stops with the best so far, and a `TuningStoppedWarning`. "
         "There is a model to use after a tenth of a second; more time makes it better.",
         "--max-time",
-    ),
-    Setting(
-        "warm_start",
-        False,
+    )
+    warm_start = setting(
         flag(),
         "Whether tuning starts from the models of the previous call to `fit`, where the settings "
         "of the model are still the same.",
-    ),
-    Setting(
-        "backend",
-        "auto",
+        default=False,
+    )
+    backend = setting(
         Values(
             ("auto", "cpu", "cuda", "cuda:0", "cuda:all", "reference"),
             accepts=_is_anything,  # it is checked where backends are known
@@ -239,53 +229,47 @@ SETTINGS = (
         'Where systems are solved. "cuda" is a GPU, by `pip install lsgp[cuda13]`, or one by its '
         'number, or all of them. "auto" takes one that is there for work of seconds.',
         "--backend",
-    ),
-    Setting(
-        "dtype",
-        "float64",
+    )
+    dtype = setting(
         one_of("float64", "float32"),
         "Precision of the local solves. float32 is about twice as fast.",
         "--dtype",
-    ),
-    Setting(
-        "n_jobs",
-        None,
+    )
+    n_jobs = setting(
         Values((None,), "int", accepts=_is_n_jobs),
         "Number of threads. None is 1, -1 all cores.",
-    ),
-    Setting(
-        "memory_budget",
-        "1GB",
+    )
+    memory_budget = setting(
         Values((), "int or str", accepts=_is_memory_budget),
         'Working memory beside inputs, outputs and the neighbor index, such as "1GB".',
-    ),
-    Setting(
-        "random_state",
-        None,
+        default="1GB",
+    )
+    random_state = setting(
         Values((None,), "int or RandomState", "a whole number", _is_anything, int, "N"),
         "Seed of the samples that tuning draws.",
         "--random-state",
-    ),
-    Setting("verbose", 0, whole(0), "1 shows progress."),
-)
+    )
+    verbose = setting(whole(0), "1 shows progress.", default=0)
+
+
+SETTINGS = settings_in(_Settings)
 
 
 def settings_of(estimator: str) -> tuple[Setting, ...]:
     """Those that an estimator has, by the name of its class."""
-    return tuple(setting for setting in SETTINGS if estimator in setting.estimators)
+    return tuple(own for own in SETTINGS if estimator in own.estimators)
 
 
 def check_settings(estimator: str, values: dict[str, Any]) -> None:
     """Refuse what settings cannot be; what depends on the rows is checked where they are known."""
-    for setting in settings_of(estimator):
-        value = values[setting.name]
-        setting.values.check(setting.name, value)
-        for part in () if setting.parts is None else setting.parts.settings:
-            if estimator in part.estimators or not isinstance(value, Frozen):
-                continue
-            if getattr(value, part.name) != part.default:
+    for own in settings_of(estimator):
+        value = values[own.name]
+        own.values.check(own.name, value)
+        for part in value.settings if isinstance(value, Frozen) else ():
+            is_given = getattr(value, part.name) != part.default
+            if estimator not in part.estimators and is_given:
                 raise ValueError(
-                    f"{setting.name}={value!r} has {part.name}=, which {estimator} does not know. "
+                    f"{own.name}={value!r} has {part.name}=, which {estimator} does not know. "
                     "Leave it out."
                 )
 
@@ -295,12 +279,11 @@ def flatten(values: dict[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from lsgp.inputs.estimator_settings import flatten
     >>> flat = flatten({"localizer": "gaussian", "n_neighbors": 9})
     >>> flat["localizer"], flat["bandwidth"], flat["n_neighbors"]
     ('gaussian', 'adaptive', 9)
     """
-    kinds = {setting.name: setting.parts for setting in SETTINGS}
+    kinds = {own.name: own.parts for own in SETTINGS}
     flat: dict[str, Any] = {}
     for name, value in values.items():
         kind = kinds.get(name)

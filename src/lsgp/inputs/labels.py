@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from lsgp.compute.memory import parse_memory_budget
+from lsgp.compute.threads import parse_memory_budget
 from lsgp.inputs.transforms import TargetScaler
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import ClassRows, Latent, latent_of
@@ -34,10 +34,11 @@ def require_room(n: int, n_classes: int, memory_budget: int | str) -> None:
 
 def weigh(labels: NDArray[Any], class_weight: Any, sample_weight: ArrayLike | None) -> Array | None:
     """Weights of rows, by their class too; None if all are alike."""
+    given = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if class_weight is None:
-        return None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return given
     by_class: Array = compute_sample_weight(class_weight, labels)
-    return by_class if sample_weight is None else by_class * np.asarray(sample_weight, float)
+    return by_class if given is None else by_class * given
 
 
 def check_labels(y: NDArray[Any]) -> NDArray[Any]:
@@ -63,21 +64,6 @@ def classes_of(y: NDArray[Any], given: ArrayLike | None = None) -> NDArray[Any]:
     return classes
 
 
-def encode_labels(y: NDArray[Any], classes: NDArray[Any], known: str) -> NDArray[np.int64]:
-    """The place of each label among the classes; ``known`` says in errors what those are."""
-    places = {label: place for place, label in enumerate(classes.tolist())}
-    values = y.tolist()
-    unknown = dict.fromkeys(value for value in values if value not in places)
-    if unknown:
-        named = ", ".join(repr(value) for value in list(unknown)[:N_NAMED])
-        more = f" and {len(unknown) - N_NAMED} more" if len(unknown) > N_NAMED else ""
-        raise ValueError(
-            f"y has the labels {named}{more}, which are not among the {len(classes)} {known}. Fit "
-            "again with all labels, or name them with classes= at the first partial_fit."
-        )
-    return np.array([places[value] for value in values], dtype=np.int64)
-
-
 def _unique(labels: NDArray[Any]) -> NDArray[Any]:
     try:
         return np.unique(labels)
@@ -87,6 +73,21 @@ def _unique(labels: NDArray[Any]) -> NDArray[Any]:
             f"The labels are of different types ({', '.join(kinds)}), which have no order. Make "
             "them all of one type."
         ) from None
+
+
+def encode_labels(y: NDArray[Any], classes: NDArray[Any], known: str) -> NDArray[np.int64]:
+    """The place of each label among the classes; ``known`` says in errors what those are."""
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    values = y.tolist()
+    unknown = list(dict.fromkeys(value for value in values if value not in places))
+    if unknown:
+        named = ", ".join(map(repr, unknown[:N_NAMED]))
+        more = f" and {len(unknown) - N_NAMED} more" if len(unknown) > N_NAMED else ""
+        raise ValueError(
+            f"y has the labels {named}{more}, which are not among the {len(classes)} {known}. Fit "
+            "again with all labels, or name them with classes= at the first partial_fit."
+        )
+    return np.array([places[value] for value in values], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +103,11 @@ class Labels:
     def of(
         cls, codes: NDArray[np.int64], weight: Array | None, n_classes: int, scaler: TargetScaler
     ) -> Labels:
-        if weight is None:
-            counts = np.bincount(codes, minlength=n_classes).astype(float)
-            return cls(codes, np.ones(len(codes)), prior_of(counts), scaler)
-        relative = weight / weight.mean()
-        return cls(
-            codes, relative, prior_of(np.bincount(codes, relative, n_classes).astype(float)), scaler
-        )
+        relative = np.ones(len(codes)) if weight is None else weight / weight.mean()
+        counts = np.bincount(codes, relative, n_classes).astype(float)
+        return cls(codes, relative, prior_of(counts), scaler)
 
     def take(self, rows: NDArray[np.integer]) -> Labels:
-        """Of these rows alone."""
         return replace(self, codes=self.codes[rows], weight=self.weight[rows])
 
     @property

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs import coordinates
+from lsgp.inputs import setting_objects
 from lsgp.inputs.encoding import Encoder
 from lsgp.inputs.encoding.cells import column_number
 from lsgp.inputs.encoding.encodings import Number
@@ -21,7 +21,7 @@ Kinds = tuple[str | None, ...]
 
 
 def find_projection(
-    given: coordinates.Sphere | coordinates.Rotated | None,
+    given: setting_objects.Sphere | setting_objects.Rotated | None,
     X: Array,
     columns: list[str],
     encoder: Encoder | None,
@@ -34,48 +34,32 @@ def find_projection(
     if given is None:
         return None
     names = columns if encoder is None else encoder.names
-    pair = _pair_of(given, names)
-    if encoder is not None:
-        pair = _inputs_of_columns(given, pair, encoder)
-    if isinstance(given, coordinates.Sphere):
-        sphere = Sphere.fit(pair, X)
-        sphere.check(X, columns if encoder is None else encoder.inputs)
-        return sphere
-    own = given.get_params()
-    angle, ratio = own["angle"], own["ratio"]
-    return Rotation(*pair, angle_of(pair) if angle is None else float(angle), ratio)
-
-
-def _pair_of(
-    given: coordinates.Sphere | coordinates.Rotated, names: Sequence[str]
-) -> tuple[int, int]:
-    """Numbers of the two columns."""
-    one, other = list(given.get_params().values())[:2]
-    if one is None:
+    setting, two = f"coordinates={given!r}", list(given.get_params().values())[:2]
+    if two[0] is None:
         if len(names) != 2:
             raise ValueError(
                 f"{given!r} is of two coordinates, and X has {len(names)} columns. Name them: "
                 "Rotated(east, north)."
             )
-        return 0, 1
-    setting = f"coordinates={given!r}"
-    numbers = [column_number(each, names, setting) for each in (one, other)]
-    if numbers[0] == numbers[1]:
+        two = [0, 1]
+    one, other = (column_number(each, names, setting) for each in two)
+    if one == other:
         raise ValueError(f"{setting} has one column twice. Give two of them.")
-    return numbers[0], numbers[1]
-
-
-def _inputs_of_columns(setting: object, pair: tuple[int, int], encoder: Encoder) -> tuple[int, int]:
-    """Numbers of the inputs that two columns of an encoded table became, each a number itself."""
-    spans = encoder.spans
-    for j in pair:
-        encoding = encoder.encodings[j]
-        if not isinstance(encoding.scheme, Number):
-            raise ValueError(
-                f"coordinates={setting!r} has the column {encoding.name!r}, which is "
-                f"{encoding.said}. Give columns of numbers that vary."
-            )
-    return spans[pair[0]].start, spans[pair[1]].start
+    if encoder is not None:
+        for j in (one, other):
+            encoding = encoder.encodings[j]
+            if not isinstance(encoding.scheme, Number):
+                raise ValueError(
+                    f"{setting} has the column {encoding.name!r}, which is {encoding.said}. Give "
+                    "columns of numbers that vary."
+                )
+        one, other = (encoder.spans[j].start for j in (one, other))
+    if isinstance(given, setting_objects.Sphere):
+        sphere = Sphere.fit((one, other), X)
+        sphere.check(X, columns if encoder is None else encoder.inputs)
+        return sphere
+    angle = angle_of((one, other)) if given.angle is None else float(given.angle)
+    return Rotation(one, other, angle, given.ratio)
 
 
 def group_columns(n_inputs: int, projection: Projection | None) -> Groups:
@@ -122,11 +106,9 @@ def kinds_of_columns(
     """
     if projection is None:
         return kinds
-
-    def spread(own: Kinds) -> Kinds:
-        pair = [own[j] for j in projection.pair]
-        linked = None if None in pair else projection.kind
-        return tuple(linked if j in projection.pair else own[j] for j in sources)
-
-    sources = projection.sources(n_inputs)
-    return tuple(dict.fromkeys(spread(own) for own in kinds))
+    found = []
+    for own in kinds:
+        linked = None if None in [own[j] for j in projection.pair] else projection.kind
+        sources = projection.sources(n_inputs)
+        found.append(tuple(linked if j in projection.pair else own[j] for j in sources))
+    return tuple(dict.fromkeys(found))

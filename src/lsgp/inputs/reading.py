@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from lsgp.inputs.device_arrays import refuse_device_arrays
+from lsgp.inputs.containers import refuse_device_arrays, refuse_geometries
 from lsgp.inputs.encoding import Encoder, ReadTable, needs_encoding, read_table
 from lsgp.inputs.encoding.cells import columns_by_name, is_frame
-from lsgp.inputs.encoding.encodings import refuse_missing
-from lsgp.inputs.frames import refuse_geometries
-from lsgp.inputs.rows import check_targets, n_rows_of, refuse_what_is_no_number
+from lsgp.inputs.encoding.encoder import refuse_missing
+from lsgp.inputs.rows import check_targets, refuse_what_is_no_number
 
 Array = NDArray[np.float64]
 
@@ -31,40 +30,49 @@ def read_training(
     ``categories`` are columns that are said to be categories, or None. Of a table, the inputs are
     so far the numbers of its rows, (n, 1).
     """
-    refuse_device_arrays(X)
-    if is_regression and y is not None:
-        refuse_what_is_no_number(y, type(estimator).__name__)
+    _refuse(estimator, X, y, is_regression)
     refuse_geometries(X)
     if categories is not None or needs_encoding(X):
         table = read_table(X, categories)
         validate_data(estimator, X, skip_check_array=True)  # names and number of the columns
         targets = check_targets(y, table.n_rows, multi_output=is_regression)
         return table, np.arange(table.n_rows, dtype=float)[:, None], targets
-    checks = {"multi_output": is_regression, "y_numeric": is_regression}
-    inputs, targets = validate_data(estimator, X, y, dtype=np.float64, order="C", **checks)
-    return None, inputs, targets
+    return None, *_numbers(estimator, X, y, is_regression)
 
 
 def read_more(
-    estimator: BaseEstimator, X: object, y: object, encoder: Encoder | None, is_regression: bool
+    estimator: BaseEstimator, X: Any, y: object, encoder: Encoder | None, is_regression: bool
 ) -> tuple[Array | None, Any, NDArray[Any]]:
     """What `partial_fit` is given: inputs, or None and the table to be encoded, and targets."""
+    _refuse(estimator, X, y, is_regression)
+    X = _by_name(estimator, X, encoder)
+    if encoder is not None:
+        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        return None, X, check_targets(y, n, multi_output=is_regression)
+    inputs, targets = _numbers(estimator, X, y, is_regression, reset=False)
+    return inputs, X, targets
+
+
+def _refuse(estimator: BaseEstimator, X: object, y: object, is_regression: bool) -> None:
     refuse_device_arrays(X)
     if is_regression and y is not None:
         refuse_what_is_no_number(y, type(estimator).__name__)
-    X = by_name(estimator, X, encoder)
-    if encoder is not None:
-        return None, X, check_targets(y, n_rows_of(X), multi_output=is_regression)
+
+
+def _numbers(
+    estimator: BaseEstimator, X: object, y: object, is_regression: bool, reset: bool = True
+) -> tuple[Array, NDArray[Any]]:
+    """Inputs and targets without texts and holes, as scikit-learn checks them."""
     checks = {"multi_output": is_regression, "y_numeric": is_regression}
     inputs, targets = validate_data(
-        estimator, X, y, dtype=np.float64, order="C", reset=False, **checks
+        estimator, X, y, dtype=np.float64, order="C", reset=reset, **checks
     )
-    return inputs, X, targets
+    return inputs, targets
 
 
 def read_queries(estimator: BaseEstimator, X: object, encoder: Encoder | None) -> Array:
     """Inputs of queries: frames by the names of their columns, others by place."""
-    named = by_name(estimator, X, encoder)
+    named = _by_name(estimator, X, encoder)
     return check_numbers(estimator, named) if encoder is None else encoder.encode(named)
 
 
@@ -82,15 +90,14 @@ def read_places(estimator: BaseEstimator, X: object, encoder: Encoder | None) ->
     return checked
 
 
-def by_name(estimator: BaseEstimator, X: object, encoder: Encoder | None) -> object:
+def _by_name(estimator: BaseEstimator, X: object, encoder: Encoder | None) -> object:
     """A data frame with the columns of the fit, in their order; others as they are, checked.
 
     Encoders find their columns themselves.
     """
     names = getattr(estimator, "feature_names_in_", None)
     if is_frame(X) and names is not None:
-        own = [str(name) for name in names]
-        return X if encoder is not None else columns_by_name(X, own, set())
+        return X if encoder is not None else columns_by_name(X, list(map(str, names)), set())
     if encoder is not None:
         validate_data(estimator, X, reset=False, skip_check_array=True)  # number and names
     return X
@@ -103,12 +110,10 @@ def check_numbers(estimator: BaseEstimator, X: object) -> Array:
             estimator, X, dtype=np.float64, reset=False, ensure_min_samples=0
         )
     except ValueError as error:
-        if not str(error).startswith(NAN_ERROR):
-            raise
-        columns = np.asarray(X, dtype=np.float64).T
-        names = column_names(estimator, len(columns))
-        first = int(np.isnan(columns).any(axis=1).argmax())
-        refuse_missing(names[first], columns[first])
+        if str(error).startswith(NAN_ERROR):
+            columns = np.asarray(X, dtype=np.float64).T
+            for name, column in zip(column_names(estimator, len(columns)), columns, strict=True):
+                refuse_missing(name, column)
         raise
     return checked
 
@@ -116,4 +121,4 @@ def check_numbers(estimator: BaseEstimator, X: object) -> Array:
 def column_names(estimator: BaseEstimator, n_columns: int) -> list[str]:
     """Names of the columns of the fit, or x0, x1, and so on."""
     names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(n_columns)] if names is None else [str(n) for n in names]
+    return [f"x{j}" for j in range(n_columns)] if names is None else list(map(str, names))

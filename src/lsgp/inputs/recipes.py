@@ -7,6 +7,7 @@ The functions are class methods of the regressor, which is made by its settings.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
@@ -14,24 +15,27 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gamma
 
-from lsgp.inputs.coordinates import Rotated, Sphere
-from lsgp.inputs.effort import Effort
-from lsgp.inputs.given import GivenKernel
-from lsgp.inputs.hyperparameters import LENGTHS, Hyperparameters
-from lsgp.inputs.localizer import Localizer
-from lsgp.inputs.values import one_of, positive
+from lsgp.inputs.estimator_settings import GivenKernel
+from lsgp.inputs.setting import one_of, positive
+from lsgp.inputs.setting_objects import (
+    LENGTHS,
+    Effort,
+    Hyperparameters,
+    Localizer,
+    Rotated,
+    Sphere,
+)
 from lsgp.method.kernels import KERNELS
 
 Regressor = TypeVar("Regressor")
 
-#: Prior variance, relative to the partial sill, of a drift of which nothing is known.
-UNKNOWN_DRIFT = math.inf
 #: A nugget of zero, relative to the partial sill: what keeps close rows solvable.
 SMALLEST_NUGGET = 1e-10
 #: Share of the partial sill that a variogram has reached at the effective range.
 EFFECTIVE = 0.95
 
-DRIFTS = {"none": (0.0, 0.0), "constant": (UNKNOWN_DRIFT, 0.0), "linear": (UNKNOWN_DRIFT,) * 2}
+#: Prior variances, relative to the partial sill, of a constant and a slope that are unknown or 0.
+DRIFTS = {"none": (0.0, 0.0), "constant": (math.inf, 0.0), "linear": (math.inf, math.inf)}
 #: Kinds of kriging by the drift that they have.
 KINDS = {"simple": "none", "ordinary": "constant", "universal": "linear"}
 VARIOGRAMS = ("spherical", "exponential", "gaussian", "matern", "matern32", "matern52")
@@ -43,13 +47,7 @@ def localizer_constant(localizer: str, n_inputs: int) -> float:
     """The paper's constant in front of k(u), in d dimensions (its Figure 1).
 
     (d + 2) / (2 V_d) for Epanechnikov, V_d the volume of the unit ball; 1/(2π) for the Gaussian;
-    the others are printed without one.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.recipes import localizer_constant
-    >>> round(localizer_constant("epanechnikov", 1), 12)
-    0.75
+    the others are printed without one. With one input, that of Epanechnikov is 3/4.
     """
     if localizer == "epanechnikov":
         volume = math.pi ** (0.5 * n_inputs) / gamma(0.5 * n_inputs + 1.0)
@@ -62,7 +60,7 @@ _AS_GIVEN = {"objective": None, "input_transform": None, "effort": Effort(n_mode
 
 
 def paper(
-    cls: type[Regressor],
+    cls: Callable[..., Regressor],
     *,
     bandwidth: float | str,
     lengthscale: ArrayLike,
@@ -108,26 +106,26 @@ def paper(
     """
     positive().check("signal_variance", signal_variance)
     positive().check("noise_variance", noise_variance)
-    settings = {
-        "kernel": kernel,
-        "localizer": Localizer(
+    return cls(
+        kernel=kernel,
+        localizer=Localizer(
             localizer, bandwidth=bandwidth, decay=1.0, normalized="paper", metric="inputs"
         ),
-        "n_neighbors": n_neighbors,
-        "hyperparameters": Hyperparameters(
+        n_neighbors=n_neighbors,
+        hyperparameters=Hyperparameters(
             lengthscale=lengthscale,
             signal_variance=signal_variance,
             noise_variance=noise_variance,
             scale="global",
         ),
-        "prior_mean": 0.0,
-        "trend": "none",
-    }
-    return cls(**settings, **_AS_GIVEN)
+        prior_mean=0.0,
+        trend="none",
+        **_AS_GIVEN,
+    )
 
 
 def kriging(
-    cls: type[Regressor],
+    cls: Callable[..., Regressor],
     *,
     range: ArrayLike,
     sill: float | None = None,
@@ -196,35 +194,6 @@ def kriging(
     """
     one_of(*VARIOGRAMS).check("model", model)
     one_of(*RANGES).check("range_convention", range_convention)
-    trend = DRIFTS[_drift(drift, kind, mean)]
-    if smoothness not in _BY_SMOOTHNESS:
-        raise ValueError(f"smoothness={smoothness!r} is not one of 0.5, 1.5, 2.5.")
-    partial_sill = _partial_sill(sill, psill, nugget)
-    LENGTHS.check("range", range)
-    ranges = np.asarray(range, dtype=float)
-    names = {"exponential": "matern12", "gaussian": "rbf", "matern": _BY_SMOOTHNESS[smoothness]}
-    kernel = names.get(model, model)
-    lengthscale = ranges / ranges_per_lengthscale(kernel, range_convention)
-    settings = {
-        "kernel": kernel,
-        "localizer": Localizer(
-            "rectangular", bandwidth="adaptive" if search_radius is None else search_radius
-        ),
-        "n_neighbors": n_neighbors,
-        "hyperparameters": Hyperparameters(
-            lengthscale=float(lengthscale) if lengthscale.ndim == 0 else lengthscale,
-            signal_variance=partial_sill,
-            noise_variance=max(nugget, SMALLEST_NUGGET * partial_sill),
-            scale="global",
-        ),
-        "trend": trend,
-        "coordinates": coordinates,
-        "prior_mean": 0.0 if mean is None else mean,
-    }
-    return cls(**settings, **_AS_GIVEN)
-
-
-def _drift(drift: str | None, kind: str | None, mean: float | None) -> str:
     drift = "none" if drift is None else drift
     one_of(*DRIFTS).check("drift", drift)
     if kind is not None:
@@ -235,7 +204,31 @@ def _drift(drift: str | None, kind: str | None, mean: float | None) -> str:
             f"mean={mean!r} is given, but is unknown in ordinary and universal kriging. Use "
             "kind='simple', or leave it out."
         )
-    return drift
+    if smoothness not in _BY_SMOOTHNESS:
+        raise ValueError(f"smoothness={smoothness!r} is not one of 0.5, 1.5, 2.5.")
+    partial_sill = _partial_sill(sill, psill, nugget)
+    LENGTHS._replace(words=()).check("range", range)
+    names = {"exponential": "matern12", "gaussian": "rbf", "matern": _BY_SMOOTHNESS[smoothness]}
+    kernel = names.get(model, model)
+    per_lengthscale = ranges_per_lengthscale(kernel, range_convention)
+    lengthscale = np.asarray(range, dtype=float) / per_lengthscale
+    return cls(
+        kernel=kernel,
+        localizer=Localizer(
+            "rectangular", bandwidth="adaptive" if search_radius is None else search_radius
+        ),
+        n_neighbors=n_neighbors,
+        hyperparameters=Hyperparameters(
+            lengthscale=float(lengthscale) if lengthscale.ndim == 0 else lengthscale,
+            signal_variance=partial_sill,
+            noise_variance=max(nugget, SMALLEST_NUGGET * partial_sill),
+            scale="global",
+        ),
+        trend=DRIFTS[drift],
+        coordinates=coordinates,
+        prior_mean=0.0 if mean is None else mean,
+        **_AS_GIVEN,
+    )
 
 
 def _partial_sill(sill: float | None, psill: float | None, nugget: float) -> float:
@@ -247,31 +240,20 @@ def _partial_sill(sill: float | None, psill: float | None, nugget: float) -> flo
         )
     name, plateau = ("sill", sill) if psill is None else ("psill", psill)
     positive().check(name, plateau)
+    limit = "and finite"
+    if sill is not None:
+        limit = (
+            f"and less than sill={sill!r}, which is the plateau of the variogram and includes it; "
+            "psill= is the plateau without it"
+        )
     if not 0 <= nugget < (math.inf if sill is None else sill):
-        limit = "and finite"
-        if sill is not None:
-            limit = (
-                f"and less than sill={sill!r}, which is the plateau of the variogram and includes "
-                "it; psill= is the plateau without it"
-            )
         raise ValueError(f"nugget={nugget!r} must be zero or more, {limit}.")
     assert plateau is not None
     return float(plateau) if sill is None else float(plateau - nugget)
 
 
 def ranges_per_lengthscale(kernel: str, convention: str) -> float:
-    """How many lengthscales a variogram's range is.
-
-    "effective": where 95 % of the partial sill is reached. "scale", as gstat has it: the a of
-    exp(-h/a), of exp(-(h/a)²), and of Matérn's (h/a)^ν K_ν(h/a). A spherical variogram ends at its
-    range by either.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.recipes import ranges_per_lengthscale
-    >>> round(ranges_per_lengthscale("matern12", "effective"), 3)
-    2.996
-    """
+    """How many lengthscales a variogram's range is, by a ``range_convention`` of `kriging`."""
     if kernel == "spherical":
         return 1.0
     if convention == "scale":

@@ -11,11 +11,8 @@ from sklearn.utils import check_X_y
 
 Array = NDArray[np.float64]
 
-
 #: Of the noise of a row to the mean of all, and of sample weights.
 LARGEST_RATIO = 1e100
-#: Standard deviations of targets below have no digits to spare.
-SMALLEST_SPREAD = 1e-300
 
 
 class Groups(NamedTuple):
@@ -23,7 +20,6 @@ class Groups(NamedTuple):
 
     Examples
     --------
-    >>> from lsgp.inputs.rows import number_groups
     >>> number_groups(["b", "a", "b"], 3).extend(number_groups(["c", "a"], 2)).numbers
     array([1, 0, 1, 2, 0], dtype=int32)
     """
@@ -33,7 +29,6 @@ class Groups(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> Groups:
-        """N rows that belong to no group."""
         return cls(np.full(n, -1, np.int32), ())
 
     def extend(self, others: Groups) -> Groups:
@@ -43,8 +38,8 @@ class Groups(NamedTuple):
         renumbered = np.array([*numbers, -1], dtype=np.int32)[others.numbers]
         return Groups(np.concatenate([self.numbers, renumbered]), tuple(place))
 
-    def keep(self, kept: NDArray[np.bool_]) -> Groups:
-        """Of the rows where ``kept`` (n,) is true."""
+    def keep(self, kept: NDArray[Any]) -> Groups:
+        """Of some rows, by their numbers or where ``kept`` (n,) is true."""
         return self._replace(numbers=np.ascontiguousarray(self.numbers[kept]))
 
 
@@ -59,18 +54,13 @@ class TrainingRows(NamedTuple):
     groups: Groups | None
 
     def keep(self, rows: NDArray[Any]) -> TrainingRows:
-        """Some of the rows."""
-        return self._replace(
-            X=self.X[rows],
-            y=self.y[rows],
-            weight=None if self.weight is None else self.weight[rows],
-            noise=self.noise[rows],
-            groups=None if self.groups is None else self.groups.keep(rows),
-        )
+        weight = None if self.weight is None else self.weight[rows]
+        groups = None if self.groups is None else self.groups.keep(rows)
+        X, y, noise = self.X[rows], self.y[rows], self.noise[rows]
+        return TrainingRows(X, y, weight, noise, self.mean_noise_variance, groups)
 
     @property
     def group_numbers(self) -> NDArray[np.int32] | None:
-        """Number of each row's group, (n,); None without groups."""
         return None if self.groups is None else self.groups.numbers
 
 
@@ -83,33 +73,32 @@ def check_training_rows(
 ) -> TrainingRows:
     """Check what came with X and y, and drop the rows of weight 0."""
     n = len(X)
-    noise, weight, mean_noise_variance = np.ones(n), None, None
-    if noise_variance is not None:
-        noise = check_noise(noise_variance, n)
+    noise = np.ones(n) if noise_variance is None else check_noise(noise_variance, n)
+    weight = None if sample_weight is None else check_weights(sample_weight, n)
     numbered = None if groups is None else number_groups(groups, n)
-    if sample_weight is not None:
-        weight = check_weights(sample_weight, n)
+    rows = TrainingRows(X, y, weight, noise, None, numbered)
+    if weight is not None:
         kept = weight > 0
         if not kept.any():
             raise ValueError("sample_weight is zero in every row. Give at least one row a weight.")
         if not kept.all():
-            X, y, noise, weight = X[kept], y[kept], noise[kept], weight[kept]
-            numbered = None if numbered is None else numbered.keep(kept)
-        if (weight == 1.0).all():
-            weight = None  # is one for each, to the bit
+            rows = rows.keep(kept)
+        if (weight[kept] == 1.0).all():
+            rows = rows._replace(weight=None)  # is one for each, to the bit
+    noise = rows.noise
     if noise_variance is not None:
         largest = float(noise.max())
-        mean_noise_variance = largest * float(np.mean(noise / largest))  # which cannot overflow
-        noise = noise / mean_noise_variance
+        mean = largest * float(np.mean(noise / largest))  # which cannot overflow
+        noise = noise / mean
         require_alike("noise_variance", noise, "Check the units of the rows that stand out.")
-    if weight is not None:
-        require_alike("sample_weight", weight, "Give rows that do not count the weight 0.")
-        noise = noise / weight
-    return TrainingRows(X, y, weight, noise, mean_noise_variance, numbered)
+        rows = rows._replace(mean_noise_variance=mean)
+    if rows.weight is not None:
+        require_alike("sample_weight", rows.weight, "Give rows that do not count the weight 0.")
+        noise = noise / rows.weight
+    return rows._replace(noise=noise)
 
 
 def check_noise(noise_variance: ArrayLike, n: int) -> Array:
-    """The noise variance of each of n rows, positive."""
     noise = _row_values("noise_variance", noise_variance, n)
     if (noise <= 0).any():
         raise ValueError(
@@ -120,7 +109,6 @@ def check_noise(noise_variance: ArrayLike, n: int) -> Array:
 
 
 def check_weights(sample_weight: ArrayLike, n: int) -> Array:
-    """The weight of each of n rows, not negative."""
     weight = _row_values("sample_weight", sample_weight, n)
     if (weight < 0).any():
         raise ValueError(
@@ -128,85 +116,6 @@ def check_weights(sample_weight: ArrayLike, n: int) -> Array:
             "how many observations a row stands for."
         )
     return weight
-
-
-def refuse_what_is_no_number(y: Any, estimator: str) -> None:
-    """Refuse texts among targets, and say which rows of them are NaN."""
-    values = np.asarray(y)
-    if values.dtype.kind in "OU":
-        text = next((each for each in values.ravel().tolist() if _is_word(each)), None)
-        if text is not None:
-            raise ValueError(
-                f"y holds text, such as {text!r}, and {estimator} predicts numbers. Use "
-                "LSGPClassifier for labels, or give numbers."
-            )
-    elif values.dtype.kind == "f" and values.ndim in (1, 2):
-        is_missing = np.isnan(values if values.ndim == 2 else values[:, None]).any(axis=1)
-        rows = np.flatnonzero(is_missing)
-        if len(rows):
-            listed = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
-            raise ValueError(
-                f"Input y contains NaN in {len(rows)} of {len(values)} rows: {listed}. Remove "
-                "these rows, or complete them."
-            )
-
-
-def _is_word(value: object) -> bool:
-    """Whether it is a text, and none of a number."""
-    if not isinstance(value, str):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
-
-
-def check_targets(y: object, n: int, multi_output: bool) -> NDArray[Any]:
-    """Targets of a table of n rows, as scikit-learn checks them beside numbers."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    stand_in = np.zeros((n, 1))
-    _, checked = check_X_y(stand_in, y, multi_output=multi_output, y_numeric=multi_output)
-    return np.asarray(checked)
-
-
-def require_targets(y: Array, largest: float) -> None:
-    """Refuse targets as they are whose squares are no finite numbers."""
-    found = max(float(y.max()), -float(y.min()))
-    if found > largest:
-        raise ValueError(
-            f"y has values of up to {found:g}, and at most {largest:g} can be taken where a "
-            "signal variance is given. Leave it out, or use larger units."
-        )
-
-
-def require_spread(std: Array) -> None:
-    """Refuse targets that vary so little that numbers have too few digits for it."""
-    if std.min() < SMALLEST_SPREAD:
-        raise ValueError(
-            f"y has a standard deviation of {std.min():g}, less than {SMALLEST_SPREAD:g}. Use "
-            "smaller units."
-        )
-
-
-def n_rows_of(X: Any) -> int:
-    """How many rows a table has."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def names_of_targets(y: object) -> list[str] | None:
-    """Names of the columns of a data frame, or of a series; None if they are not texts.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from lsgp.inputs.rows import names_of_targets
-    >>> names_of_targets(pl.DataFrame({"depth": [1.0]})), names_of_targets([1.0])
-    (['depth'], None)
-    """
-    names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
-    return names if names and all(isinstance(name, str) and name for name in names) else None
 
 
 def _row_values(name: str, values: ArrayLike, n: int) -> Array:
@@ -240,7 +149,6 @@ def require_alike(name: str, values: Array, remedy: str) -> None:
 
 
 def number_groups(groups: ArrayLike, n: int) -> Groups:
-    """Number the labels of n rows."""
     labels: NDArray[Any] = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(
@@ -252,3 +160,53 @@ def number_groups(groups: ArrayLike, n: int) -> Groups:
         label if isinstance(label, str | int | float) else str(label) for label in distinct.tolist()
     )
     return Groups(numbers.astype(np.int32), names)
+
+
+# -- targets ---------------------------------------------------------------------------------------
+
+
+def refuse_what_is_no_number(y: Any, estimator: str) -> None:
+    """Refuse texts among targets, and say which rows of them are NaN."""
+    values = np.asarray(y)
+    if values.dtype.kind in "OU":
+        text = next((each for each in values.ravel().tolist() if _is_word(each)), None)
+        if text is not None:
+            raise ValueError(
+                f"y holds text, such as {text!r}, and {estimator} predicts numbers. Use "
+                "LSGPClassifier for labels, or give numbers."
+            )
+    elif values.dtype.kind == "f" and values.ndim in (1, 2):
+        hole = np.isnan(values)
+        rows = np.flatnonzero(hole if values.ndim == 1 else hole.any(axis=1))
+        if len(rows):
+            listed = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+            raise ValueError(
+                f"Input y contains NaN in {len(rows)} of {len(values)} rows: {listed}. Remove "
+                "these rows, or complete them."
+            )
+
+
+def _is_word(value: object) -> bool:
+    """Whether it is a text, and none of a number."""
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def check_targets(y: object, n: int, multi_output: bool) -> NDArray[Any]:
+    """Targets of a table of n rows, as scikit-learn checks them beside numbers."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    stand_in = np.zeros((n, 1))
+    _, checked = check_X_y(stand_in, y, multi_output=multi_output, y_numeric=multi_output)
+    return np.asarray(checked)
+
+
+def names_of_targets(y: object) -> list[str] | None:
+    """Names of the columns of a data frame, or of a series; None if they are not texts."""
+    names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
+    return names if names and all(isinstance(name, str) and name for name in names) else None

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from lsgp.inputs import sklearn_kernels
 from lsgp.inputs.estimator_settings import TRANSFORMS, flatten
 from lsgp.inputs.projections import (
     Kinds,
@@ -18,6 +17,8 @@ from lsgp.inputs.projections import (
     spread_over_columns,
 )
 from lsgp.inputs.recipes import localizer_constant
+from lsgp.inputs.setting import as_float
+from lsgp.inputs.sklearn_kernels import Translation, is_kernel, translate
 from lsgp.inputs.specification import (
     DEFAULT_KERNEL,
     DEFAULT_NOISE_VARIANCE,
@@ -28,15 +29,12 @@ from lsgp.inputs.specification import (
     Specification,
 )
 from lsgp.inputs.transforms import Projection
-from lsgp.inputs.values import as_float
 from lsgp.method.contract import LocalModel
-from lsgp.method.kernels import (
-    CHOSEN_FROM,
-    MOST_INPUTS,
-    KernelSetting,
-    kernel_of,
-)
+from lsgp.method.kernels import CHOSEN_FROM, MOST_INPUTS, KernelSetting, kernel_of
 from lsgp.method.localizers import LOCALIZERS_WITH_DECAY
+
+#: Prior variances of a trend are not less, relative to the signal's, unless there is none.
+SMALLEST_VARIANCE = 1e-100
 
 
 def specify(
@@ -52,29 +50,31 @@ def specify(
     it becomes relative where the scale of the targets is known (`with_known_noise`).
     """
     settings = flatten(values)
-    limits = LIMITS[settings["dtype"]]
-    kernel, translation = settings["kernel"], None
+    limits, kernel = LIMITS[settings["dtype"]], settings["kernel"]
+    is_tuned, given = settings["objective"] is not None, _given(settings)
+    _check_limits(settings, limits)
+    constant, slope = _trend(settings["trend"], limits.relative)
+    transforms = _input_transforms(settings, n_inputs)
     kernels: tuple[KernelSetting, ...] = CHOSEN_FROM if kernel == "auto" else (kernel,)
-    if sklearn_kernels.is_kernel(kernel):
-        translation = sklearn_kernels.translate(kernel)
-        _check_kernel(settings, translation)
-        kernels = (translation.kernel,)
+    bounds, has_one = None, False
+    if is_kernel(kernel):
+        found = translate(kernel)
+        _check_kernel(settings, found)
+        kernels, bounds = (found.kernel,), found.bounds
+        # A kernel object that the native core does not know has lengthscales of its own.
+        settings["lengthscale"] = 1.0 if found.lengthscale is None else found.lengthscale
+        has_one = found.lengthscale is not None and found.lengthscale.size == 1
+        settings["signal_variance"] = found.signal_variance
+        if settings["noise_variance"] is None:
+            settings["noise_variance"] = found.noise_variance
+        if found.constant_variance is not None:
+            # The kernel's own constant takes the place of the trend's.
+            constant = found.constant_variance / found.signal_variance
+            given -= {"constant_variance"}
+        given |= found.fixed
     else:
         _check_dimensions(kernel, n_inputs, projection)
-    _check_limits(settings, limits)
-    given = _given(settings, translation)
-    is_tuned = settings["objective"] is not None
     signal, noise = settings["signal_variance"], settings["noise_variance"]
-    constant, slope = _trend(settings["trend"], limits.relative)
-    if translation is not None:
-        signal = translation.signal_variance
-        noise = translation.noise_variance if noise is None else noise
-        if translation.constant_variance is not None:
-            # The kernel's own constant takes the place of the trend's.
-            constant = translation.constant_variance / signal
-    decay, dof = settings["decay"], settings["scale_dof"]
-    if settings["scale"] == "global":
-        dof = math.inf
     if settings["normalized"] == "paper" and noise is not None:
         # The paper's constants, which divide the noise of every point alike.
         noise /= localizer_constant(settings["localizer"], n_inputs)
@@ -88,23 +88,23 @@ def specify(
                 f"noise_variance={noise:g} is {relative:g} times signal_variance={signal:g}, more "
                 f"than {limits.relative:g}. Check their units: both are in those of y²."
             )
-    lengthscale = _lengthscale(settings["lengthscale"], translation, n_inputs, limits.length)
+    lengthscale = _lengthscale(settings["lengthscale"], n_inputs, limits.length)
     lengthscale = spread_over_columns(lengthscale, n_inputs, projection)
     groups = group_columns(n_inputs, projection)
-    is_isotropic = max(groups) == 0 or (
-        translation is not None
-        and translation.lengthscale is not None
-        and translation.lengthscale.size == 1
-    )
+    is_isotropic = max(groups) == 0 or has_one
     # With one lengthscale for all inputs, both metrics have the same balls.
     is_alike = len(set(lengthscale)) == 1 and (
         is_isotropic or "lengthscale" in given or not is_tuned
     )
-    bounds = None if translation is None else translation.bounds
     if bounds is not None and projection is not None:
         bounds = bounds_of_groups(bounds, projection.sources(n_inputs), groups)
-    is_fixed = settings["bandwidth"] != "adaptive"
-    reach = _reach(1.0 if is_of_labels else settings["reach"], is_fixed, kernels[0])
+    reach = None
+    if is_of_labels or not isinstance(settings["reach"], str):
+        reach = 1.0 if is_of_labels else float(settings["reach"])
+        _check_reach(reach, settings, kernels[0])
+    decay, dof = settings["decay"], settings["scale_dof"]
+    if settings["scale"] == "global":
+        dof = math.inf
     model = LocalModel(
         kernel=DEFAULT_KERNEL if len(kernels) > 1 else kernels[0],
         localizer=settings["localizer"],
@@ -122,8 +122,7 @@ def specify(
     )
     # An unknown trend has no variance that anything would be multiplied by.
     known = model.constant_variance if math.isfinite(model.constant_variance) else 0.0
-    total = 1.0 + model.noise_variance + known
-    largest = 1e5 * limits.variance
+    total, largest = 1.0 + model.noise_variance + known, 1e5 * limits.variance
     if not model.signal_variance * total <= largest:
         raise ValueError(
             f"signal_variance={model.signal_variance:g}, with the noise and the trend {total:g} "
@@ -136,9 +135,7 @@ def specify(
         kernels=kernels,
         scale=settings["scale"],
         n_neighbors=None if isinstance(n_neighbors, str) else int(n_neighbors),
-        input_transforms=kinds_of_columns(
-            _input_transforms(settings, translation is not None, n_inputs), n_inputs, projection
-        ),
+        input_transforms=kinds_of_columns(transforms, n_inputs, projection),
         is_isotropic=is_isotropic,
         groups=groups,
         projection=projection,
@@ -155,7 +152,7 @@ def specify(
     )
 
 
-def _check_kernel(settings: dict[str, Any], translation: sklearn_kernels.Translation) -> None:
+def _check_kernel(settings: dict[str, Any], translation: Translation) -> None:
     """Refuse a kernel object that other settings, or tuning, cannot go with."""
     if settings["signal_variance"] is not None or settings["lengthscale"] is not None:
         raise ValueError(
@@ -204,9 +201,7 @@ def _check_limits(settings: dict[str, Any], limits: Limits) -> None:
             raise ValueError(f"{name}={value!r} must be between {low:g} and {high:g}.")
 
 
-def _given(
-    settings: dict[str, Any], translation: sklearn_kernels.Translation | None
-) -> frozenset[str]:
+def _given(settings: dict[str, Any]) -> frozenset[str]:
     """Names of the hyperparameters that tuning leaves alone."""
     names = ("lengthscale", "signal_variance", "noise_variance", "scale_dof")
     given = {name for name in names if settings[name] is not None}
@@ -217,23 +212,11 @@ def _given(
         given.add("slope_variance")
     if trend == "none":
         given.add("constant_variance")
-    if translation is not None:
-        if translation.constant_variance is not None:
-            given.discard("constant_variance")
-        given |= translation.fixed
     return frozenset(given)
 
 
-def _lengthscale(
-    value: object,
-    translation: sklearn_kernels.Translation | None,
-    n_inputs: int,
-    longest: float,
-) -> np.ndarray:
-    if translation is not None:
-        # A kernel object that the native core does not know has lengthscales of its own.
-        value = 1.0 if translation.lengthscale is None else translation.lengthscale
-    elif value is None:
+def _lengthscale(value: object, n_inputs: int, longest: float) -> np.ndarray:
+    if value is None:
         return np.full(n_inputs, math.sqrt(n_inputs))
     lengthscale = np.atleast_1d(np.asarray(value, dtype=float))
     if lengthscale.shape not in ((1,), (n_inputs,)):
@@ -248,12 +231,7 @@ def _lengthscale(
     return np.ascontiguousarray(np.broadcast_to(lengthscale, (n_inputs,)), dtype=float)
 
 
-#: Prior variances of a trend are not less, relative to the signal's, unless there is none.
-SMALLEST_VARIANCE = 1e-100
-
-
 def _trend(trend: Any, largest: float) -> tuple[float, float]:
-    """Prior variances of the constant and the slope, relative to the signal's."""
     if trend is None or isinstance(trend, str):
         return DEFAULT_TREND[trend or "none"]
     pair = np.asarray(trend, dtype=float)
@@ -297,27 +275,21 @@ def _bandwidth(value: Any, lengthscale: np.ndarray, longest: float) -> float | N
     return radius
 
 
-def _reach(value: Any, is_fixed: bool, kernel: KernelSetting) -> float | None:
-    """None: for tuning to choose."""
-    if isinstance(value, str):
-        return None
-    reach = float(value)
-    if reach > 1 and is_fixed:
+def _check_reach(reach: float, settings: dict[str, Any], kernel: KernelSetting) -> None:
+    """Refuse a neighborhood that reaches farther than the model can have it."""
+    if reach > 1 and settings["bandwidth"] != "adaptive":
         raise ValueError(
-            f"reach={value!r} is relative to the nearest rows, but a bandwidth is given, within "
-            "which all rows are used. Use bandwidth='adaptive', or reach=1."
+            f"reach={settings['reach']!r} is relative to the nearest rows, but a bandwidth is "
+            "given, within which all rows are used. Use bandwidth='adaptive', or reach=1."
         )
     if reach > 1 and kernel_of(kernel).formula is None:
         raise ValueError(
-            f"reach={value!r} needs a kernel of a scaled distance, and {kernel} is another one. "
-            "Use a kernel by its name, or reach=1."
+            f"reach={settings['reach']!r} needs a kernel of a scaled distance, and {kernel} is "
+            "another one. Use a kernel by its name, or reach=1."
         )
-    return reach
 
 
-def _input_transforms(
-    settings: dict[str, Any], has_kernel_object: bool, n_inputs: int
-) -> tuple[Kinds, ...]:
+def _input_transforms(settings: dict[str, Any], n_inputs: int) -> tuple[Kinds, ...]:
     """The transforms to choose from; lengths that are given are of the inputs as they are."""
     value, as_they_are = settings["input_transform"], (None,) * n_inputs
     lengths = [
@@ -328,7 +300,7 @@ def _input_transforms(
     if value is None:
         return (as_they_are,)
     if isinstance(value, str) and value == "auto":
-        is_fixed = lengths or has_kernel_object
+        is_fixed = lengths or is_kernel(settings["kernel"])
         return (as_they_are,) if is_fixed else tuple((kind,) * n_inputs for kind in TRANSFORMS)
     kinds = (value,) * n_inputs if isinstance(value, str) else tuple(value)
     if len(kinds) != n_inputs:

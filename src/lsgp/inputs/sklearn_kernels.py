@@ -24,6 +24,8 @@ from sklearn.gaussian_process import kernels as sk
 
 from lsgp.method.kernels import KernelSetting
 
+Array = NDArray[np.float64]
+
 _MATERN_NAMES = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "rbf"}
 
 
@@ -31,18 +33,17 @@ class Translation(NamedTuple):
     """What a kernel object says about the local model; variances are absolute."""
 
     kernel: KernelSetting  # a name, or the object that has none
-    lengthscale: NDArray[np.float64] | None  # None for an object
+    lengthscale: Array | None  # None for an object
     signal_variance: float
     noise_variance: float | None  # None without a WhiteKernel
     constant_variance: float | None  # None without a ConstantKernel term
     fixed: frozenset[str]  # hyperparameters that tuning must not change
-    conflict: str = ""  # why tuning cannot leave alone all that the object fixes
+    conflict: str  # why tuning cannot leave alone all that the object fixes, if it cannot
     #: Of the logarithms of what is free, (k, 2); of variances as they are, not relative.
-    bounds: Mapping[str, NDArray[np.float64]] | None = None
+    bounds: Mapping[str, Array]
 
 
 def is_kernel(value: object) -> bool:
-    """Whether the value is a scikit-learn kernel object."""
     return isinstance(value, sk.Kernel)
 
 
@@ -56,33 +57,39 @@ def translate(kernel: sk.Kernel) -> Translation:
     >>> translation.kernel, translation.signal_variance, translation.noise_variance
     ('matern32', 2.0, 0.1)
     """
-    terms = _terms(kernel)
-    rest = [term for term in terms if _others(term) and not _is_noise(term)]
-    noises = _Sum("WhiteKernel", [term for term in terms if _is_noise(term)])
-    constants = _Sum("ConstantKernel", [term for term in terms if not _others(term)])
-    factors = _others(rest[0]) if len(rest) == 1 else []
+    terms = _parts(kernel, sk.Sum)
+    noises = [term for term in terms if _is_noise(term)]
+    others = [term for term in terms if not _is_noise(term)]
+    constants = [term for term in others if not _factors(term)]
+    rest = [term for term in others if _factors(term)]
+    factors = _factors(rest[0]) if len(rest) == 1 else []
     name = _name(factors[0]) if len(factors) == 1 else None
     if name is None:
+        constants = []  # they stay in the object
+    fixed, bounds, conflict = {"signal_variance"}, dict[str, Array](), ""
+    for variance, own in (("noise_variance", noises), ("constant_variance", constants)):
+        free = [term for term in own if term.n_dims]
+        if own and not free:
+            fixed.add(variance)
+        elif free:
+            ranges = [_log_range(term) for term in own]
+            bounds[variance] = np.logaddexp.reduce(ranges, axis=0)[None]
+        if 0 < len(free) < len(own):  # of which data show only the sum
+            kind = "WhiteKernel" if own is noises else "ConstantKernel"
+            conflict = conflict or (
+                f"The kernel has a fixed and a free {kind} in one sum, "
+                f"{' + '.join(map(str, own))}, of which only the total can be tuned. Give one "
+                f"{kind}."
+            )
+    noise, constant = (sum(map(_value, own)) if own else None for own in (noises, constants))
+    if name is None:
         # The object has its own amplitudes, if any: there is none in front of it.
-        return Translation(
-            _without_noise(kernel),
-            None,
-            1.0,
-            noises.total,
-            None,
-            frozenset({"signal_variance"} | ({"noise_variance"} if noises.is_fixed else set())),
-            noises.conflict,
-            _bounds(noise_variance=noises),
-        )
+        nothing = sk.ConstantKernel(0.0, constant_value_bounds="fixed")
+        latent = reduce(operator.add, others) if others else nothing
+        return Translation(latent, None, 1.0, noise, None, frozenset(fixed), conflict, bounds)
     (term,), (stationary,) = rest, factors
-    bounds = _bounds(noise_variance=noises, constant_variance=constants)
-    fixed = {
-        variance
-        for variance, own in (("noise_variance", noises), ("constant_variance", constants))
-        if own.is_fixed
-    }
-    conflict = noises.conflict or constants.conflict
     if term.n_dims > stationary.n_dims:
+        fixed.remove("signal_variance")
         bounds["signal_variance"] = _log_range(term)[None]
         if fixed:
             conflict = (
@@ -90,94 +97,49 @@ def translate(kernel: sk.Kernel) -> Translation:
                 "are tuned relative to the amplitude. Fix that too, as "
                 f"ConstantKernel({_value(term):g}, 'fixed'), or fix neither."
             )
-    else:  # no amplitude, or a fixed one
-        fixed.add("signal_variance")
     if stationary.n_dims:
         bounds["lengthscale"] = np.asarray(stationary.bounds, dtype=float)
     else:
         fixed.add("lengthscale")
-    return Translation(
-        name,
-        np.atleast_1d(np.asarray(stationary.length_scale, dtype=float)),
-        _value(term),
-        noises.total,
-        constants.total,
-        frozenset(fixed),
-        conflict,
-        bounds,
-    )
+    lengthscale = np.atleast_1d(np.asarray(stationary.length_scale, dtype=float))
+    known = name, lengthscale, _value(term), noise, constant
+    return Translation(*known, frozenset(fixed), conflict, bounds)
 
 
-class _Sum(NamedTuple):
-    """Terms of a kernel of which data show only the sum."""
-
-    kind: str
-    terms: list[sk.Kernel]
-
-    @property
-    def total(self) -> float | None:
-        """Sum of the variances; None without a term."""
-        return sum(map(_value, self.terms)) if self.terms else None
-
-    @property
-    def is_fixed(self) -> bool:
-        return bool(self.terms) and all(term.n_dims == 0 for term in self.terms)
-
-    @property
-    def conflict(self) -> str:
-        """Why tuning cannot leave alone what is fixed of it, if it cannot."""
-        if self.is_fixed or all(term.n_dims for term in self.terms):
-            return ""
-        return (
-            f"The kernel has a fixed and a free {self.kind} in one sum, "
-            f"{' + '.join(map(str, self.terms))}, of which only the total can be tuned. Give one "
-            f"{self.kind}."
-        )
-
-
-def _bounds(**sums: _Sum) -> dict[str, NDArray[np.float64]]:
-    """Bounds of the logarithms of the totals that are free, (1, 2) each."""
-    return {
-        variance: np.logaddexp.reduce([_log_range(term) for term in own.terms], axis=0)[None]
-        for variance, own in sums.items()
-        if own.terms and not own.is_fixed
-    }
-
-
-def _log_range(kernel: sk.Kernel) -> NDArray[np.float64]:
-    """Smallest and largest logarithm of the constants, and of the noise, in a product, (2,)."""
-    if isinstance(kernel, sk.Product):
-        return _log_range(kernel.k1) + _log_range(kernel.k2)
-    if isinstance(kernel, sk.ConstantKernel | sk.WhiteKernel) and kernel.n_dims:
-        return np.asarray(kernel.bounds[0])
-    return np.full(2, math.log(_value(kernel)))
-
-
-def _value(kernel: sk.Kernel) -> float:
-    """The product of the constants, and of the noise, in a product."""
-    if isinstance(kernel, sk.Product):
-        return _value(kernel.k1) * _value(kernel.k2)
-    if isinstance(kernel, sk.ConstantKernel):
-        return float(kernel.constant_value)
-    return float(kernel.noise_level) if isinstance(kernel, sk.WhiteKernel) else 1.0
-
-
-def _terms(kernel: sk.Kernel) -> list[sk.Kernel]:
-    if isinstance(kernel, sk.Sum):
-        return _terms(kernel.k1) + _terms(kernel.k2)
+def _parts(kernel: sk.Kernel, kind: type[sk.Kernel]) -> list[sk.Kernel]:
+    """The terms of a sum, or the factors of a product."""
+    if isinstance(kernel, kind):
+        return _parts(kernel.k1, kind) + _parts(kernel.k2, kind)
     return [kernel]
 
 
-def _others(kernel: sk.Kernel) -> list[sk.Kernel]:
+def _factors(term: sk.Kernel) -> list[sk.Kernel]:
     """The factors of a product that are not constants."""
-    if isinstance(kernel, sk.Product):
-        return _others(kernel.k1) + _others(kernel.k2)
-    return [] if isinstance(kernel, sk.ConstantKernel) else [kernel]
+    return [f for f in _parts(term, sk.Product) if not isinstance(f, sk.ConstantKernel)]
 
 
 def _is_noise(term: sk.Kernel) -> bool:
-    factors = _others(term)
+    factors = _factors(term)
     return len(factors) == 1 and isinstance(factors[0], sk.WhiteKernel)
+
+
+def _value(term: sk.Kernel) -> float:
+    """The product of the constants, and of the noise, in a product."""
+    value = 1.0
+    for factor in _parts(term, sk.Product):
+        if isinstance(factor, sk.ConstantKernel | sk.WhiteKernel):
+            is_constant = isinstance(factor, sk.ConstantKernel)
+            value *= float(factor.constant_value if is_constant else factor.noise_level)
+    return value
+
+
+def _log_range(term: sk.Kernel) -> Array:
+    """Smallest and largest logarithm of the constants, and of the noise, in a product, (2,)."""
+    total = np.zeros(2)
+    for factor in _parts(term, sk.Product):
+        is_free = isinstance(factor, sk.ConstantKernel | sk.WhiteKernel) and factor.n_dims
+        total = total + (factor.bounds[0] if is_free else math.log(_value(factor)))
+    return total
 
 
 def _name(kernel: sk.Kernel) -> str | None:
@@ -185,10 +147,3 @@ def _name(kernel: sk.Kernel) -> str | None:
     if type(kernel) is sk.Matern:
         return _MATERN_NAMES.get(kernel.nu)
     return "rbf" if type(kernel) is sk.RBF else None
-
-
-def _without_noise(kernel: sk.Kernel) -> sk.Kernel:
-    terms = [term for term in _terms(kernel) if not _is_noise(term)]
-    if not terms:
-        return sk.ConstantKernel(0.0, constant_value_bounds="fixed")
-    return reduce(operator.add, terms)

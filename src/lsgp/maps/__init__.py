@@ -18,6 +18,6 @@ from lsgp.maps.areas import predict_mean
 from lsgp.maps.files import write_grid
 from lsgp.maps.fitting import fit, set_crs
 from lsgp.maps.gaps import fill
-from lsgp.maps.predict import predict_grid
+from lsgp.maps.plan import predict_grid
 
 __all__ = ["fill", "fit", "predict_grid", "predict_mean", "set_crs", "write_grid"]

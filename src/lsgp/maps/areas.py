@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from pyproj import CRS
 from sklearn.utils.validation import check_is_fitted
 
-from lsgp.ensemble.average import predict_average
+from lsgp.ensemble.joint import predict_average
 from lsgp.ensemble.view import columns_of, input_names, target_names
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.maps.crs import GivenCRS, name_of, read_crs, transform
-from lsgp.maps.grid import spatial_dims
-from lsgp.maps.inputs import Coordinates, Covariates, by_name, coordinates_of, is_missing
-from lsgp.maps.places import Places, places_of
+from lsgp.maps.cells import places_of
+from lsgp.maps.grid import GivenCRS, name_of, read_crs, spatial_dims, transform
+from lsgp.maps.inputs import Covariates, by_name, coordinates_of, is_missing
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
@@ -98,43 +97,53 @@ def predict_mean(
         )
     if spacing is not None and not (math.isfinite(spacing) and spacing > 0):
         raise ValueError(f"spacing={spacing!r} must be a positive number.")
+    names, known = input_names(model.ensemble_), by_name(covariates)
+    others = set(range(len(names))) - {coordinates.x, coordinates.y}
+    for j in sorted(others):
+        if names[j] not in known:
+            raise ValueError(
+                f"The model has the input {names[j]!r}, which is not among the covariates. Give "
+                f"it: covariates={{{names[j]!r}: DataArray}}, or a number."
+            )
     places = places_of(model.ensemble_, coordinates)
-    sources = _sources(model, coordinates, covariates)
-    is_degrees = given is not None and given.is_geographic
+    low, high = places.low, places.high
     areas = []
     for name, shape in zip(index, shapes, strict=True):
-        across, up = _points_in(shape, spacing, name, is_degrees)
-        moved = transform(across, up, given, coordinates.crs)
-        _require_inside(moved, places, name, coordinates)
+        across, up = _points_in(shape, spacing, name, given is not None and given.is_geographic)
+        at_x, at_y = transform(across, up, given, coordinates.crs)
+        # Where a turn leads to the same meridian, in the convention of the data.
+        turned = low[0] + np.mod(at_x - low[0], 360.0) if coordinates.is_round else at_x
+        inside = (turned >= low[0]) & (turned <= high[0]) & (at_y >= low[1]) & (at_y <= high[1])
+        if not inside.any():
+            raise ValueError(
+                f"Polygon {name} (x from {turned.min():g} to {turned.max():g}, y from "
+                f"{at_y.min():g} to {at_y.max():g}) lies outside of the data of the model (x from "
+                f"{low[0]:g} to {high[0]:g}, y from {low[1]:g} to {high[1]:g}). Check the "
+                "reference systems, or leave it out."
+            )
         rows = np.empty((len(across), model.n_features_in_))
-        rows[:, coordinates.x], rows[:, coordinates.y] = moved
-        for column, source in sources.items():
-            rows[:, column] = _sample(source, across, up, given)
-        is_there = ~is_missing(rows).any(axis=1)
-        if not is_there.any():
+        rows[:, coordinates.x], rows[:, coordinates.y] = at_x, at_y
+        for j in others:
+            rows[:, j] = _sample(known[names[j]], across, up, given)
+        rows = rows[~is_missing(rows).any(axis=1)]
+        if not len(rows):
             raise ValueError(f"No point of polygon {name} has all covariates. Leave it out.")
-        areas.append(rows[is_there])
+        areas.append(rows)
     predicted = predict_average(model._ready(), areas, "auto", model._resources())
-    return _table(model, index, predicted.mean, predicted.std, [len(area) for area in areas])
-
-
-def _table(
-    model: LSGPRegressor, index: pd.Index, mean: Array, std: Array, n_points: list[int]
-) -> pd.DataFrame:
-    names = target_names(model.ensemble_)
+    targets = target_names(model.ensemble_)
     columns: dict[str, object] = {}
-    for k, name in enumerate(names):
-        prefix = f"{name}_" if len(names) > 1 else ""
-        columns[f"{prefix}mean"] = columns_of(mean)[:, k]
-        columns[f"{prefix}std"] = columns_of(std)[:, k]
-    return pd.DataFrame({**columns, "n_points": n_points}, index=index)
+    for k, target in enumerate(targets):
+        prefix = f"{target}_" if len(targets) > 1 else ""
+        columns[f"{prefix}mean"] = columns_of(predicted.mean)[:, k]
+        columns[f"{prefix}std"] = columns_of(predicted.std)[:, k]
+    return pd.DataFrame({**columns, "n_points": [len(area) for area in areas]}, index=index)
 
 
 def _read(polygons: Polygons) -> tuple[list[Polygon | MultiPolygon], pd.Index, CRS | None]:
     """Polygons, their index and their reference system."""
     if hasattr(polygons, "geometry") and hasattr(polygons, "to_crs"):
         series = polygons.geometry
-        shapes, index, crs = list(series), pd.Index(series.index), read_crs(series.crs)
+        shapes, index, crs = list(series), series.index, read_crs(series.crs)
     else:
         shapes = [polygons] if hasattr(polygons, "geom_type") else list(polygons)
         index, crs = pd.RangeIndex(len(shapes)), None
@@ -179,45 +188,10 @@ def _points_in(
     return np.array([point.x]), np.array([point.y])
 
 
-def _require_inside(
-    points: tuple[Array, Array], places: Places, name: object, coordinates: Coordinates
-) -> None:
-    x, y = points
-    low, high = places.low, places.high
-    if coordinates.is_round:
-        # The same meridian, in the convention of the data.
-        x = low[0] + np.mod(x - low[0], 360.0)
-    is_inside = (x >= low[0]) & (x <= high[0]) & (y >= low[1]) & (y <= high[1])
-    if not is_inside.any():
-        raise ValueError(
-            f"Polygon {name} (x from {x.min():g} to {x.max():g}, y from {y.min():g} to "
-            f"{y.max():g}) lies outside of the data of the model (x from {low[0]:g} to "
-            f"{high[0]:g}, y from {low[1]:g} to {high[1]:g}). Check the reference systems, or "
-            "leave it out."
-        )
-
-
-def _sources(
-    model: LSGPRegressor, coordinates: Coordinates, covariates: Covariates | None
-) -> dict[int, Any]:
-    given = by_name(covariates)
-    found = {}
-    for j, name in enumerate(input_names(model.ensemble_)):
-        if j in (coordinates.x, coordinates.y):
-            continue
-        if name not in given:
-            raise ValueError(
-                f"The model has the input {name!r}, which is not among the covariates. Give it: "
-                f"covariates={{{name!r}: DataArray}}, or a number."
-            )
-        found[j] = given[name]
-    return found
-
-
-def _sample(source: xr.DataArray | float, x: Array, y: Array, crs: CRS | None) -> Array:
+def _sample(source: Any, x: Array, y: Array, crs: CRS | None) -> Array | float:
     """The values of the nearest cells of a covariate, or a constant."""
     if not isinstance(source, xr.DataArray):
-        return np.full(len(x), float(source))
+        return float(source)
     x, y = transform(x, y, crs, read_crs(source.rio.crs))
     array = source.squeeze(drop=True)
     across, up = spatial_dims(array)

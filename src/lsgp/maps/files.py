@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import h5netcdf
 import numpy as np
@@ -16,10 +14,9 @@ import rasterio
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
-from rasterio.io import DatasetWriter
 from rasterio.windows import Window as RasterWindow
 
-from lsgp.compute.files import replace_file, replace_folder
+from lsgp.compute.files import AnyPath, replace_file, replace_folder
 from lsgp.compute.progress import progress_bar
 from lsgp.maps.grid import (
     WINDOW_COLUMNS,
@@ -32,19 +29,13 @@ from lsgp.maps.grid import (
     windows_of_chunks,
 )
 
-AnyPath = str | os.PathLike[str]
+#: A window of a map, with one array for each variable.
+Part: TypeAlias = tuple[Window, Sequence[NDArray[Any]] | NDArray[Any]]
 
 #: Formats by the endings of names.
 FORMATS = {".tif": "GeoTIFF", ".tiff": "GeoTIFF", ".nc": "NetCDF", ".zarr": "Zarr"}
 #: Sides of the tiles of a GeoTIFF.
 TILE = 256
-
-
-class MapWriter(Protocol):
-    """Takes a map window by window."""
-
-    def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
-        """Values of the window, one array for each variable."""
 
 
 def format_of(path: AnyPath) -> str:
@@ -100,38 +91,32 @@ def write_grid(dataset: xr.Dataset | xr.DataArray, path: AnyPath, verbose: int =
             f"The variable {rest[0]!r} has the dimensions {dataset[rest[0]].dims}, and "
             f"{first.name!r} has {first.dims}. Write variables of one shape to a file."
         )
-    variables = [(str(name), _plain_attrs(array)) for name, array in own.items()]
+    variables = [
+        (str(name), {str(key): text for key, text in array.attrs.items() if isinstance(text, str)})
+        for name, array in own.items()
+    ]
     dtype = np.result_type(*(array.dtype for array in own.values()))
-    skeleton = dataset.drop_vars(list(own))
-    with (
-        open_map(path, Layout(skeleton, first.dims, x, y, variables, dtype)) as writer,
-        progress_bar("Writing", first.size, verbose > 0) as advance,
-    ):
-        for window in _windows(first, x, y):
+    layout = Layout(dataset.drop_vars(list(own)), first.dims, x, y, variables, dtype)
+    windows = windows_of(first.dims, first.shape, y, x)
+    if first.chunks is not None:
+        # Rows of chunks together, so that threads have several to work on.
+        chunks = dict(zip(first.dims, first.chunks, strict=True)) | {x: (first.sizes[x],)}
+        windows = windows_of_chunks(chunks)
+    with progress_bar("Writing", first.size, verbose > 0) as advance:
+
+        def compute(window: Window) -> Part:
             part = dataset[list(own)].isel(window).compute()
-            arrays = [part[name].to_numpy() for name in own]
-            writer.write(window, arrays)
-            advance(arrays[0].size)
+            advance(part[first.name].size)
+            return window, [part[name].to_numpy() for name in own]
 
-
-def _plain_attrs(array: xr.DataArray) -> dict[str, str]:
-    return {str(name): value for name, value in array.attrs.items() if isinstance(value, str)}
-
-
-def _windows(array: xr.DataArray, x: Hashable, y: Hashable) -> Iterator[Window]:
-    """The windows of files, or of many whole chunks where an array is lazy."""
-    if array.chunks is None:
-        return windows_of(array.dims, array.shape, y, x)
-    # Rows of chunks together, so that threads have several to work on.
-    chunks = dict(zip(array.dims, array.chunks, strict=True)) | {x: (array.sizes[x],)}
-    return windows_of_chunks(chunks)
+        write_map(path, layout, map(compute, windows))
 
 
 # -- formats ---------------------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):
-    """What a file of a map holds, whatever its format: variables over the cells of a skeleton."""
+    """The contents of a file of a map, whatever its format: variables over a skeleton's cells."""
 
     skeleton: xr.Dataset  # coordinates, and no data
     dims: Sequence[Hashable]
@@ -151,50 +136,31 @@ class Layout(NamedTuple):
         cells = zip(self.dims, self.shape, strict=True)
         return tuple(min(size, sides.get(dim, 1)) for dim, size in cells)
 
-    @property
-    def mapping(self) -> dict[str, str]:
-        """The attribute that names the variable of the reference system, as CF asks."""
+    def attributes(self, attrs: dict[str, str]) -> dict[str, str]:
+        """With the name of the variable of the reference system, as CF asks."""
         name = self.skeleton.rio.grid_mapping
-        return {"grid_mapping": name} if name in self.skeleton.coords else {}
+        return {**attrs, "grid_mapping": name} if name in self.skeleton.coords else attrs
 
 
-@contextmanager
-def open_map(path: AnyPath, layout: Layout) -> Iterator[MapWriter]:
-    """A writer of the format of the name; values are floats, NaN where nothing is known."""
+def write_map(path: AnyPath, layout: Layout, parts: Iterable[Part]) -> None:
+    """Write a file in the format of its name, which appears when all windows are written.
+
+    Values are floats, one array (...) for each variable in a window; NaN where nothing is known.
+    """
     kind = format_of(path)
-    if kind == "Zarr":
-        if os.path.isfile(path) or (
-            os.path.isdir(path) and os.listdir(path) and not _is_zarr(Path(path))
-        ):
-            raise ValueError(f"{path!s} holds something else. Give the path of a new folder.")
-        with replace_folder(path) as folder:
-            yield _make_zarr(folder, layout)
-            zarr.consolidate_metadata(str(folder), zarr_format=2)
+    if kind != "Zarr":
+        with replace_file(path) as temporary:
+            (_write_netcdf if kind == "NetCDF" else _write_tiff)(temporary, layout, parts)
         return
-    opened = _open_netcdf if kind == "NetCDF" else _open_tiff
-    with replace_file(path) as temporary, opened(temporary, layout) as writer:
-        yield writer
+    target = Path(path)
+    names = {entry.name for entry in target.iterdir()} if target.is_dir() else set()
+    if target.is_file() or (names and not names & {".zgroup", "zarr.json"}):
+        raise ValueError(f"{path!s} holds something else. Give the path of a new folder.")
+    with replace_folder(path) as folder:
+        _write_zarr(folder, layout, parts)
 
 
-def _is_zarr(path: Path) -> bool:
-    return any((path / name).exists() for name in (".zgroup", "zarr.json"))
-
-
-class _ArrayWriter(NamedTuple):
-    """Arrays of a NetCDF file or of a Zarr group."""
-
-    arrays: list[Any]
-    dims: Sequence[Hashable]
-
-    def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
-        where = tuple(window[dim] for dim in self.dims)
-        for array, own in zip(self.arrays, values, strict=True):
-            array[where] = own
-
-
-@contextmanager
-def _open_netcdf(path: Path, layout: Layout) -> Iterator[MapWriter]:
-    """A NetCDF file: xarray writes the coordinates, and values follow by windows."""
+def _write_netcdf(path: Path, layout: Layout, parts: Iterable[Part]) -> None:
     layout.skeleton.to_netcdf(path, engine="h5netcdf")
     with h5netcdf.File(path, "a") as file:
         arrays = []
@@ -209,56 +175,42 @@ def _open_netcdf(path: Path, layout: Layout) -> Iterator[MapWriter]:
                 shuffle=True,
                 fillvalue=np.nan,
             )
-            made.attrs.update({**attrs, **layout.mapping})
+            made.attrs.update(layout.attributes(attrs))
             arrays.append(made)
-        yield _ArrayWriter(arrays, layout.dims)
+        _fill(arrays, layout, parts)
 
 
-def _make_zarr(folder: Path, layout: Layout) -> MapWriter:
-    """A Zarr group: xarray writes the coordinates, and values follow by windows."""
+def _write_zarr(folder: Path, layout: Layout, parts: Iterable[Part]) -> None:
     # The second format, which every reader knows.
     layout.skeleton.to_zarr(folder, mode="w", consolidated=False, zarr_format=2)
     group = zarr.open_group(str(folder), mode="a", zarr_format=2)
-    arrays = []
+    shape, arrays = {"shape": layout.shape, "chunks": layout.chunks}, []
     for name, attrs in layout.variables:
-        made = group.create_array(
-            name,
-            shape=layout.shape,
-            chunks=layout.chunks,
-            dtype=layout.dtype,
-            fill_value=np.nan,
-        )
+        made = group.create_array(name, **shape, dtype=layout.dtype, fill_value=np.nan)
         made.attrs.update({"_ARRAY_DIMENSIONS": list(map(str, layout.dims))})
-        made.attrs.update({**attrs, **layout.mapping})
+        made.attrs.update(layout.attributes(attrs))
         arrays.append(made)
-    return _ArrayWriter(arrays, layout.dims)
+    _fill(arrays, layout, parts)
+    zarr.consolidate_metadata(str(folder), zarr_format=2)
 
 
-class _TiffWriter(NamedTuple):
-    """Bands of a GeoTIFF."""
-
-    file: DatasetWriter
-    layout: Layout
-
-    def write(self, window: Window, values: Sequence[NDArray[Any]]) -> None:
-        y, x = self.layout.y, self.layout.x
-        rows, columns = window[y], window[x]
-        where = RasterWindow.from_slices((rows.start, rows.stop), (columns.start, columns.stop))
-        is_transposed = tuple(self.layout.dims) == (x, y)
-        for band, array in enumerate(values, start=1):
-            self.file.write(array.T if is_transposed else array, band, window=where)
+def _fill(arrays: Sequence[Any], layout: Layout, parts: Iterable[Part]) -> None:
+    """Write windows to the arrays of a NetCDF file or of a Zarr group."""
+    for window, values in parts:
+        where = tuple(window[dim] for dim in layout.dims)
+        for array, own in zip(arrays, values, strict=True):
+            array[where] = own
 
 
-@contextmanager
-def _open_tiff(path: Path, layout: Layout) -> Iterator[MapWriter]:
-    """A GeoTIFF with a band for each variable."""
-    skeleton, dims = layout.skeleton, layout.dims
+def _write_tiff(path: Path, layout: Layout, parts: Iterable[Part]) -> None:
+    """Write a GeoTIFF with a band for each variable."""
+    skeleton, dims, x, y = layout.skeleton, layout.dims, layout.x, layout.y
     if len(dims) != 2:
         raise ValueError(
             f"A GeoTIFF has two dimensions, and the map has {', '.join(map(str, dims))}. "
             "Select one of the others, or write NetCDF (.nc) or Zarr (.zarr)."
         )
-    affine = affine_of(skeleton, layout.x, layout.y)
+    affine = affine_of(skeleton, x, y)
     if affine is None:
         raise ValueError(
             "The cells of the map have different sizes, which a GeoTIFF cannot say. Write "
@@ -268,8 +220,8 @@ def _open_tiff(path: Path, layout: Layout) -> Iterator[MapWriter]:
         path,
         "w",
         driver="GTiff",
-        width=skeleton.sizes[layout.x],
-        height=skeleton.sizes[layout.y],
+        width=skeleton.sizes[x],
+        height=skeleton.sizes[y],
         count=len(layout.variables),
         dtype=np.dtype(layout.dtype).name,
         crs=skeleton.rio.crs,
@@ -287,4 +239,7 @@ def _open_tiff(path: Path, layout: Layout) -> Iterator[MapWriter]:
             if attrs.get("units"):
                 file.set_band_unit(band, attrs["units"])
             file.update_tags(band, long_name=attrs.get("long_name", name))
-        yield _TiffWriter(file, layout)
+        for window, values in parts:
+            where = RasterWindow.from_slices(window[y], window[x])
+            for band, array in enumerate(values, start=1):
+                file.write(array.T if tuple(dims) == (x, y) else array, band, window=where)

@@ -15,12 +15,25 @@ from pyproj import CRS
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.text import count
-from lsgp.ensemble.georeference import Georeference
-from lsgp.inputs.coordinates import Sphere
+from lsgp.ensemble.ensemble import Georeference
+from lsgp.inputs.setting_objects import Sphere
 from lsgp.maps.cells import Model
-from lsgp.maps.crs import GivenCRS, is_same, read_crs, transform
-from lsgp.maps.grid import Grid, grid_of, spatial_array
-from lsgp.maps.inputs import Covariates, by_name, coordinates_of, is_missing, on_grid
+from lsgp.maps.grid import (
+    GivenCRS,
+    Grid,
+    grid_of,
+    is_same,
+    read_crs,
+    transform,
+)
+from lsgp.maps.inputs import (
+    Covariates,
+    by_name,
+    coordinates_of,
+    is_missing,
+    on_grid,
+    without_nodata,
+)
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
@@ -106,10 +119,11 @@ def fit(
     >>> grid["mean"].attrs["units"], grid.rio.crs.to_epsg()
     ('m', 28992)
     """
-    rows = read_rows(data, target, covariates, crs)
+    rows = _read_rows(data, target, covariates, crs)
     fitted = estimator._copy()
-    if sphere:
-        _set_sphere(fitted, rows)
+    is_geographic = rows.crs is not None and rows.crs.is_geographic
+    if sphere and is_geographic and fitted.coordinates is None:
+        fitted.coordinates = Sphere(*rows.X.columns[:2])
     given: dict[str, object] = {}
     for option, column in (("noise_variance", noise_variance), ("groups", groups)):
         if column is not None:
@@ -167,32 +181,29 @@ def set_crs(
     return model
 
 
-def _set_sphere(estimator: Model, rows: Rows) -> None:
-    """Degrees lie on the sphere, unless the estimator was told something else."""
-    if rows.crs is not None and rows.crs.is_geographic and estimator.coordinates is None:
-        estimator.coordinates = Sphere(*rows.X.columns[:2])
-
-
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_rows(
-    data: object, target: GivenTarget, covariates: GivenCovariates, crs: GivenCRS
-) -> Rows:
+def _read_rows(data: Any, target: GivenTarget, covariates: Any, crs: GivenCRS) -> Rows:
     """Inputs and targets of points or of a grid."""
+    names = [covariates] if isinstance(covariates, str) else covariates
     if isinstance(data, xr.DataArray | xr.Dataset):
         if target is not None and not isinstance(target, str):
             raise ValueError(f"target={target!r}: of a grid, give the name of one variable.")
-        return rows_of_grid(data, target, covariates, crs)
+        if names is not None and not isinstance(names, xr.Dataset | xr.DataArray | dict):
+            if not isinstance(data, xr.Dataset):
+                raise ValueError(f"covariates={covariates!r} are names, which only a Dataset has.")
+            names = data[list(names)]
+        return _rows_of_grid(target_array(data, target), names, read_crs(crs))
     if hasattr(data, "geometry") and hasattr(data, "to_crs"):
-        return _rows_of_points(data, target, covariates, crs)
+        return _rows_of_points(data, target, list(names or ()), read_crs(crs))
     raise TypeError(
         f"data is of type {type(data).__name__}. Give a GeoDataFrame of points, or a DataArray or "
         "Dataset of xarray; other tables go to the estimator's own fit."
     )
 
 
-def names_of_axes(crs: CRS | None) -> tuple[str, str]:
+def _names_of_axes(crs: CRS | None) -> tuple[str, str]:
     return ("lon", "lat") if crs is not None and crs.is_geographic else ("x", "y")
 
 
@@ -202,49 +213,42 @@ def _column(frame: GeoDataFrame, name: str) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _points(geometry: GeoSeries, what: str) -> None:
+def _points_of(frame: GeoDataFrame | GeoSeries, what: str, crs: CRS | None) -> GeoSeries:
+    """The points of a frame, in another reference system if both are known."""
+    geometry = frame.geometry
     kinds = set(geometry.geom_type.dropna())
     if kinds - {"Point"}:
         raise ValueError(
             f"The geometries of {what} are {', '.join(sorted(kinds))}, not points alone. Use "
             f"{what}.set_geometry({what}.centroid), or predict_mean for averages over polygons."
         )
+    own = read_crs(geometry.crs)
+    if own is None or crs is None or is_same(own, crs):
+        return geometry
+    return geometry.to_crs(crs.to_wkt())
 
 
 def _rows_of_points(
-    frame: GeoDataFrame, target: GivenTarget, covariates: GivenCovariates, crs: GivenCRS
+    frame: GeoDataFrame, target: GivenTarget, others: list[str], crs: CRS | None
 ) -> Rows:
     names = [target] if isinstance(target, str) else list(target or ())
     if not names:
         raise ValueError("target=None. Name the column to predict.")
-    _points(frame.geometry, "data")
-    own, wanted = read_crs(frame.crs), read_crs(crs)
-    geometry = frame.geometry
-    if own is not None and wanted is not None and not is_same(own, wanted):
-        geometry = geometry.to_crs(wanted.to_wkt())
-    end = wanted if wanted is not None else own
-    axes = names_of_axes(end)
-    others = [covariates] if isinstance(covariates, str) else list(covariates or ())
-    for name in (*names, *others):
-        _column(frame, name)
-    if set(others) & set(axes):
-        clash = sorted(set(others) & set(axes))[0]
+    points = _points_of(frame, "data", crs)
+    end = crs if crs is not None else read_crs(frame.crs)
+    axes = _names_of_axes(end)
+    clash = sorted(set(others) & set(axes))
+    if clash:
         raise ValueError(
-            f"The covariate {clash!r} has the name of a coordinate. Rename the column."
+            f"The covariate {clash[0]!r} has the name of a coordinate. Rename the column."
         )
-    table = {axes[0]: geometry.x, axes[1]: geometry.y, **{name: frame[name] for name in others}}
-    X = pd.DataFrame({name: np.asarray(values) for name, values in table.items()})
-    y = pd.DataFrame({name: np.asarray(frame[name]) for name in names})
+    y = pd.DataFrame({name: _column(frame, name) for name in names})
+    columns = {name: _column(frame, name) for name in others}
+    X = pd.DataFrame({axes[0]: np.asarray(points.x), axes[1]: np.asarray(points.y), **columns})
     kept = np.isfinite(X[[*axes]].to_numpy(dtype=float)).all(axis=1)
     kept &= ~y.isna().to_numpy().any(axis=1)
-    targets = y[kept].reset_index(drop=True)
-    return Rows(
-        X[kept].reset_index(drop=True),
-        targets[names[0]] if isinstance(target, str) else targets,
-        end,
-        kept,
-        None,
-    )
+    X, y = (table[kept].reset_index(drop=True) for table in (X, y))
+    return Rows(X, y[target] if isinstance(target, str) else y, end, kept, None)
 
 
 def target_array(data: xr.DataArray | xr.Dataset, target: str | None) -> xr.DataArray:
@@ -256,25 +260,17 @@ def target_array(data: xr.DataArray | xr.Dataset, target: str | None) -> xr.Data
             listed = ", ".join(map(str, data.data_vars))
             raise ValueError(f"{target!r} is not a variable of the data, which have: {listed}.")
         data = data[target]
-    nodata = data.rio.nodata
-    if nodata is not None and not np.isnan(nodata):
-        data = data.where(data != nodata)
-    return data
+    return without_nodata(data)
 
 
-def rows_of_grid(
-    data: xr.DataArray | xr.Dataset, target: str | None, covariates: GivenCovariates, crs: GivenCRS
-) -> Rows:
+def _rows_of_grid(array: xr.DataArray, covariates: Covariates | None, crs: CRS | None) -> Rows:
     """The cells of a grid that have a value, and all covariates."""
-    array = spatial_array(target_array(data, target))
     grid = grid_of(array)
     if grid.crs is None:
         grid = grid_of(array, crs)
     array = array.squeeze(drop=True).transpose(*grid.dims)
-    wanted = read_crs(crs)
-    end = wanted if wanted is not None else grid.crs
-    others = _covariates_of(data, covariates)
-    columns, kept = cells_as_columns(grid, others, end)
+    end = crs if crs is not None else grid.crs
+    columns, kept = cells_as_columns(grid, covariates, end)
     values = np.asarray(array.to_numpy(), dtype=float).reshape(-1)
     kept &= np.isfinite(values)
     if not kept.any():
@@ -283,43 +279,28 @@ def rows_of_grid(
             "There is nothing to learn from: check its missing value."
         )
     X = pd.DataFrame({name: column[kept] for name, column in columns.items()})
+    y = pd.Series(values[kept], name=str(array.name or "values"))
     unit = array.attrs.get("units")
-    return Rows(
-        X,
-        pd.Series(values[kept], name=str(array.name or "values")),
-        end,
-        kept,
-        None if unit is None else (str(unit),),
-    )
-
-
-def _covariates_of(data: object, covariates: GivenCovariates) -> Covariates | None:
-    if covariates is None or isinstance(covariates, xr.Dataset | xr.DataArray | dict):
-        return covariates
-    names = [covariates] if isinstance(covariates, str) else list(covariates)
-    if not isinstance(data, xr.Dataset):
-        raise ValueError(f"covariates={covariates!r} are names, which only a Dataset has.")
-    found: xr.Dataset = data[names]
-    return found
+    return Rows(X, y, end, kept, None if unit is None else (str(unit),))
 
 
 def cells_as_columns(
     grid: Grid, covariates: Covariates | None, crs: CRS | None
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
     """Inputs of all cells (n,), x and y first, and which cells have them all."""
-    shape = grid.shape
-    flat = {}
-    for dim in grid.dims:
-        sizes = [-1 if dim == other else 1 for other in grid.dims]
-        flat[dim] = np.broadcast_to(grid.axis(dim).reshape(sizes), shape).reshape(-1)
-    x, y = transform(flat[grid.x].astype(float), flat[grid.y].astype(float), grid.crs, crs)
-    names = names_of_axes(crs)
-    columns: dict[str, NDArray[Any]] = {names[0]: x, names[1]: y}
-    columns |= {str(dim): flat[dim] for dim in grid.dims if dim not in (grid.x, grid.y)}
+
+    def flat(array: xr.DataArray) -> NDArray[Any]:
+        sizes = dict(zip(grid.dims, grid.shape, strict=True))
+        return array.variable.to_base_variable().set_dims(sizes).to_numpy().reshape(-1)
+
+    axes = {dim: flat(grid.coords[dim]) for dim in grid.dims}
+    x, y = (axes.pop(dim).astype(float) for dim in (grid.x, grid.y))
+    columns: dict[str, NDArray[Any]] = dict(
+        zip(_names_of_axes(crs), transform(x, y, grid.crs, crs), strict=True)
+    )
+    columns |= {str(dim): values for dim, values in axes.items()}
     for name, source in by_name(covariates).items():
-        array = on_grid(source, name, grid)
-        sizes = [array.sizes.get(dim, 1) for dim in grid.dims]
-        columns[name] = np.broadcast_to(array.to_numpy().reshape(sizes), shape).reshape(-1)
+        columns[name] = flat(on_grid(source, name, grid))
     kept = np.ones(grid.n_cells, dtype=bool)
     for values in columns.values():
         kept &= ~is_missing(values)
@@ -329,12 +310,7 @@ def cells_as_columns(
 def _queries(queries: Any, rows: Rows) -> Any:
     if not hasattr(queries, "geometry"):
         return queries
-    geometry = queries.geometry
-    _points(geometry, "queries")
-    if rows.crs is not None and queries.crs is not None:
-        geometry = geometry.to_crs(rows.crs.to_wkt())
-    axes = rows.X.columns[:2]
-    table: dict[str, Any] = {axes[0]: np.asarray(geometry.x), axes[1]: np.asarray(geometry.y)}
-    for name in rows.X.columns[2:]:
-        table[name] = _column(queries, name)
-    return pd.DataFrame(table)
+    points = _points_of(queries, "queries", rows.crs)
+    x, y, *others = rows.X.columns
+    columns = {name: _column(queries, name) for name in others}
+    return pd.DataFrame({x: np.asarray(points.x), y: np.asarray(points.y), **columns})

@@ -13,9 +13,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.maps.crs import GivenCRS
+from lsgp.maps.cells import Variable
 from lsgp.maps.fitting import cells_as_columns, fit, target_array
-from lsgp.maps.grid import Grid, Window, collect, grid_of, spatial_array, spatial_dims
+from lsgp.maps.grid import GivenCRS, Grid, Window, collect, grid_of, without_single
 from lsgp.maps.inputs import Covariates
 from lsgp.maps.plan import MapPlan, plan_map
 
@@ -82,12 +82,12 @@ def fill(
     (0, 24)
     """
     plan = plan_fill(data, variable, estimator, covariates, crs, max_distance, kind, sphere)
-    parts = collect(plan.fill_windows(), plan.grid, len(plan.names), plan.dtype)
-    found = plan.skeleton.copy()
-    for name, attrs, part in zip(plan.names, plan.attributes, parts, strict=True):
+    parts = collect(plan.fill_windows(), plan.grid, 2, plan.dtype)
+    found, mapping = plan.skeleton, str(plan.array.rio.grid_mapping)
+    for (name, attrs), part in zip(plan.variables, parts, strict=True):
         found[name] = (plan.array.dims, part, attrs)
-        if plan.mapping is not None:
-            found[name].encoding["grid_mapping"] = plan.mapping
+        if mapping in plan.array.coords:
+            found[name].encoding["grid_mapping"] = mapping
     return found
 
 
@@ -105,22 +105,14 @@ class FillPlan:
         return own if own.kind == "f" else np.dtype(float)
 
     @property
-    def names(self) -> tuple[str, str]:
+    def variables(self) -> list[Variable]:
+        """The variable with its attributes, and its standard deviation."""
         name = str(self.array.name or "values")
-        return name, f"{name}_std"
-
-    @property
-    def attributes(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        own = {str(k): v for k, v in self.array.attrs.items() if k != "_FillValue"}
-        said = {"long_name": f"standard deviation of {self.names[0]} where it was filled in"}
+        own = {str(key): said for key, said in self.array.attrs.items() if key != "_FillValue"}
+        std = {"long_name": f"standard deviation of {name} where it was filled in"}
         if "units" in own:
-            said["units"] = own["units"]
-        return own, said
-
-    @property
-    def mapping(self) -> str | None:
-        found = str(self.array.rio.grid_mapping)
-        return found if found in self.array.coords else None
+            std["units"] = own["units"]
+        return [Variable(name, own), Variable(f"{name}_std", std)]
 
     @property
     def skeleton(self) -> xr.Dataset:
@@ -129,18 +121,17 @@ class FillPlan:
 
     @property
     def n_missing(self) -> int:
-        if self.map is None or self.map.wanted is None:
-            return 0
-        return int(np.count_nonzero(self.map.wanted))
+        wanted = None if self.map is None else self.map.wanted
+        return 0 if wanted is None else int(np.count_nonzero(wanted))
 
     def fill_windows(
         self, advance: Callable[[int], None] | None = None
     ) -> Iterator[tuple[Window, list[NDArray[Any]]]]:
         """Values and standard deviations of windows."""
         if self.map is None:
-            for window in self.grid.windows():
-                own = self.array.isel(window).to_numpy().astype(self.dtype)
-                yield window, [own, np.zeros_like(own)]
+            own = self.array.to_numpy().astype(self.dtype)
+            window = {dim: slice(0, size) for dim, size in self.array.sizes.items()}
+            yield window, [own, np.zeros_like(own)]
             return
         for window, (mean, std, *_) in self.map.predict_windows(advance):
             own = self.array.isel(window).to_numpy()
@@ -160,41 +151,31 @@ def plan_fill(
     sphere: bool = True,
 ) -> FillPlan:
     """Fit the model that fills the gaps; as `fill`, of which this is all but the predictions."""
-    array = spatial_array(target_array(data, variable))
-    axes = spatial_dims(array)
-    array = array.squeeze([d for d in array.dims if d not in axes and array.sizes[d] == 1])
+    array = without_single(target_array(data, variable))
     grid = grid_of(array, crs)
     if "band" in grid.dims:
         raise ValueError(
             f"The data have {array.sizes['band']} bands, which are not near each other as times "
             "are. Select one: data.sel(band=1)."
         )
-    values = np.asarray(array.to_numpy(), dtype=float)
-    is_missing = ~np.isfinite(values)
-    if not is_missing.any():
-        return FillPlan(array, grid, None)
-    numbered = _with_days(array)
-    model = LSGPRegressor(random_state=0) if estimator is None else estimator._copy()
+    is_missing = ~np.isfinite(np.asarray(array.to_numpy(), dtype=float))
+    numbered = array
+    for dim in array.dims:
+        if dim in array.coords and array[dim].dtype.kind == "M":
+            # Days since the first date: a number has a distance in tuning and in search.
+            days = (array[dim] - array[dim].min()) / np.timedelta64(1, "D")
+            numbered = numbered.assign_coords({dim: days.to_numpy()})
     columns, is_complete = cells_as_columns(grid_of(numbered, crs), covariates, grid.crs)
-    wanted = is_missing.reshape(-1) & is_complete
-    if not wanted.any():
+    chosen = np.flatnonzero(is_missing.reshape(-1) & is_complete)
+    if not len(chosen):
         return FillPlan(array, grid, None)
-    chosen = np.flatnonzero(wanted)
     if len(chosen) > MOST_QUERIES:
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.choice(chosen, MOST_QUERIES, replace=False))
     queries = pd.DataFrame({name: column[chosen] for name, column in columns.items()})
+    model = LSGPRegressor(random_state=0) if estimator is None else estimator._copy()
     fit(model, numbered, covariates=covariates, crs=crs, queries=queries, sphere=sphere)
     made = plan_map(
         model, numbered, covariates=covariates, crs=crs, max_distance=max_distance, kind=kind
     )
     return FillPlan(array, grid, replace(made, wanted=is_missing))
-
-
-def _with_days(array: xr.DataArray) -> xr.DataArray:
-    """Dates as days since the first: a number has a distance in tuning and in search."""
-    for dim in array.dims:
-        if dim in array.coords and array[dim].dtype.kind == "M":
-            days = (array[dim] - array[dim].min()) / np.timedelta64(1, "D")
-            array = array.assign_coords({dim: days.to_numpy()})
-    return array

@@ -1,27 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Grids to predict on: from a template, or from bounds and a spacing."""
+"""Grids to predict on, from a template or from bounds and a spacing, and reference systems."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
 from affine import Affine
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from pyproj import CRS
-
-from lsgp.maps.crs import DEGREE_UNITS, DEGREES, GivenCRS, is_same, name_of, read_crs
+from pyproj import CRS, Transformer
+from pyproj.exceptions import CRSError
 
 Array = NDArray[np.float64]
 Window = dict[Hashable, slice]
 
+#: Longitude and latitude, where nothing else is said of degrees.
+DEGREES = "EPSG:4326"
+#: How CF spells the units of geographic coordinates; xarray's own files have these.
+DEGREE_UNITS = ("degrees_east", "degree_east", "degrees_north", "degree_north")
 #: Names of dimensions that are coordinates, where no attribute says so.
 X_NAMES = ("x", "lon", "longitude", "long", "lng", "easting", "east")
 Y_NAMES = ("y", "lat", "latitude", "northing", "north")
+#: Names of the axes as CF has them: the attribute ``axis``, and standard names.
+CF_NAMES = {
+    "X": ("longitude", "projection_x_coordinate"),
+    "Y": ("latitude", "projection_y_coordinate"),
+}
 
 #: Rows and columns of the windows that are computed and written at a time: a million cells, whose
 #: predictions take some 100 MB; a multiple of the tiles of GeoTIFF.
@@ -29,6 +37,48 @@ WINDOW_ROWS, WINDOW_COLUMNS = 256, 4096
 
 #: Two coordinates are the same if they differ by less than this share of the spacing.
 SAME = 1e-3
+
+
+# -- reference systems -----------------------------------------------------------------------------
+
+
+#: A code, WKT, a number of EPSG, or an object of pyproj or rasterio; None: not known.
+GivenCRS: TypeAlias = Any
+
+
+def read_crs(given: GivenCRS) -> CRS | None:
+    if given is None or isinstance(given, CRS):
+        return given
+    try:
+        # Objects of rasterio are read from their text.
+        return CRS.from_user_input(given.to_wkt() if hasattr(given, "to_wkt") else given)
+    except CRSError:
+        raise ValueError(
+            f"crs={given!r} is no coordinate reference system. Give a code such as 'EPSG:4326', "
+            "WKT, or an object of pyproj or rasterio."
+        ) from None
+
+
+def is_same(a: CRS, b: CRS) -> bool:
+    """Whether coordinates in both are the same numbers."""
+    return bool(a.equals(b, ignore_axis_order=True))
+
+
+def name_of(crs: CRS) -> str:
+    """For messages: the code, or the name."""
+    authority = crs.to_authority()
+    return crs.name if authority is None else f"{':'.join(authority)} ({crs.name})"
+
+
+def transform(x: Array, y: Array, start: CRS | None, end: CRS | None) -> tuple[Array, Array]:
+    """Coordinates in another system; as they are where one is not known, or both are the same."""
+    if start is None or end is None or is_same(start, end):
+        return x, y
+    moved = Transformer.from_crs(start, end, always_xy=True).transform(x, y)
+    return np.asarray(moved[0], dtype=float), np.asarray(moved[1], dtype=float)
+
+
+# -- grids -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,44 +104,31 @@ class Grid:
     def axis(self, dim: Hashable) -> NDArray[Any]:
         return self.coords[dim].to_numpy()
 
-    def bounds(self) -> tuple[float, float, float, float]:
-        """Smallest and largest x and y of centers: west, south, east, north."""
-        x, y = self.axis(self.x), self.axis(self.y)
-        return float(x.min()), float(y.min()), float(x.max()), float(y.max())
-
     def windows(self) -> Iterator[Window]:
         """The grid in parts of bounded size, in the order of its cells."""
-        yield from windows_of(self.dims, self.shape, self.y, self.x)
+        return windows_of(self.dims, self.shape, self.y, self.x)
 
     def describe(self) -> str:
-        west, south, east, north = self.bounds()
-        return f"{self.x} from {west:g} to {east:g}, {self.y} from {south:g} to {north:g}"
+        x, y = self.axis(self.x), self.axis(self.y)
+        return f"{self.x} from {x.min():g} to {x.max():g}, {self.y} from {y.min():g} to {y.max():g}"
 
 
 def windows_of(
     dims: Sequence[Hashable], shape: Sequence[int], y: Hashable, x: Hashable
 ) -> Iterator[Window]:
     """Windows over an array of these dimensions: one step of each other dimension at a time."""
-    steps = dict.fromkeys(dims, 1) | {y: WINDOW_ROWS, x: WINDOW_COLUMNS}
-    chunks = {
-        dim: [min(steps[dim], size - start) for start in range(0, size, steps[dim])]
-        for dim, size in zip(dims, shape, strict=True)
-    }
+    steps = {y: WINDOW_ROWS, x: WINDOW_COLUMNS}
+    chunks = {}
+    for dim, size in zip(dims, shape, strict=True):
+        step = steps.get(dim, 1)
+        chunks[dim] = [min(step, size - start) for start in range(0, size, step)]
     return windows_of_chunks(chunks)
 
 
 def windows_of_chunks(chunks: Mapping[Hashable, Sequence[int]]) -> Iterator[Window]:
-    """Windows of one chunk each, from the sizes of the chunks along each dimension.
-
-    Examples
-    --------
-    >>> from lsgp.maps.grid import windows_of_chunks
-    >>> [window["x"] for window in windows_of_chunks({"y": [2], "x": [3, 1]})]
-    [slice(0, 3, None), slice(3, 4, None)]
-    """
-    ends = {dim: np.cumsum([0, *sizes]).tolist() for dim, sizes in chunks.items()}
-    sides = [[slice(*pair) for pair in pairwise(own)] for own in ends.values()]
-    for window in product(*sides):
+    """Windows of one chunk each, from the sizes of the chunks along each dimension."""
+    ends = [np.cumsum([0, *sizes]).tolist() for sizes in chunks.values()]
+    for window in product(*([slice(*pair) for pair in pairwise(own)] for own in ends)):
         yield dict(zip(chunks, window, strict=True))
 
 
@@ -105,30 +142,43 @@ def collect(
     return values
 
 
-# -- from a template -----------------------------------------------------------------------------
+# -- from a template -------------------------------------------------------------------------------
 
 
 def grid_of(template: xr.DataArray | xr.Dataset, crs: GivenCRS = None) -> Grid:
     """The grid of an xarray object. ``crs`` is its reference system, if it has none itself."""
-    array = spatial_array(template)
+    array = without_single(spatial_array(template))
     x, y = spatial_dims(array)
-    _refuse_rotated(array)
-    # A single band or date is no dimension of a map.
-    array = array.squeeze(
-        [dim for dim in array.dims if dim not in (x, y) and array.sizes[dim] == 1]
-    )
+    said = _said_affine(array)
+    if said is not None and (said.b != 0 or said.d != 0):
+        raise ValueError(
+            f"The template is rotated: its transform is {tuple(said[:6])}, so its rows have no y "
+            "of their own. Warp it first: template.rio.reproject(template.rio.crs)."
+        )
     for dim in (x, y):
-        _require_axis(array, dim)
-    found = _crs_of(array, x, y)
-    given = read_crs(crs)
+        if dim not in array.coords:
+            raise ValueError(
+                f"The dimension {dim!r} of the template has no coordinates. Assign the centers of "
+                f"the cells: template.assign_coords({dim}=...)."
+            )
+        steps = np.diff(np.asarray(array[dim], dtype=float))
+        # Not finite where a coordinate is not.
+        if not (np.isfinite(steps).all() and ((steps > 0).all() or (steps < 0).all())):
+            raise ValueError(
+                f"The coordinates {dim!r} of the template neither rise nor fall all along. Sort "
+                f"it: template.sortby({dim!r})."
+            )
+    found, given = read_crs(array.rio.crs), read_crs(crs)
+    # In CF these units alone say it.
+    if found is None and all(array[dim].attrs.get("units") in DEGREE_UNITS for dim in (x, y)):
+        found = read_crs(DEGREES)
     if found is not None and given is not None and not is_same(found, given):
         raise ValueError(
             f"The template is in {name_of(found)}, but crs={name_of(given)}. Leave crs out, or "
             "reproject the template: template.rio.reproject(crs)."
         )
-    affine = affine_of(array, x, y)
     coords = array.coords.to_dataset()
-    return Grid(coords, array.dims, x, y, found or given, affine, array.chunks)
+    return Grid(coords, array.dims, x, y, found or given, affine_of(array, x, y), array.chunks)
 
 
 def spatial_array(template: object) -> xr.DataArray:
@@ -140,101 +190,66 @@ def spatial_array(template: object) -> xr.DataArray:
             f"The template is of type {type(template).__name__}. Give a DataArray or a Dataset of "
             "xarray; rioxarray.open_rasterio reads one from a file."
         )
-    for name in template.data_vars:
-        if template[name].ndim >= 2:
-            return template[name]
+    for array in template.data_vars.values():
+        if array.ndim >= 2:
+            return array
     raise ValueError(
         "The template is a Dataset without a variable of two dimensions. Give one that has a map."
     )
 
 
+def without_single(array: xr.DataArray) -> xr.DataArray:
+    """The array without a single band or date, which is no dimension of a map."""
+    axes = spatial_dims(array)
+    return array.squeeze([d for d in array.dims if d not in axes and array.sizes[d] == 1])
+
+
 def spatial_dims(array: xr.DataArray) -> tuple[Hashable, Hashable]:
     """Names of the dimensions of x and y: by attributes as CF has them, else by name."""
     found = []
-    for axis, standard, names in (
-        ("X", ("longitude", "projection_x_coordinate"), X_NAMES),
-        ("Y", ("latitude", "projection_y_coordinate"), Y_NAMES),
-    ):
+    for (axis, standard), names in zip(CF_NAMES.items(), (X_NAMES, Y_NAMES), strict=True):
+        attrs = {dim: array[dim].attrs if dim in array.coords else {} for dim in array.dims}
         said = [
             dim
-            for dim in array.dims
-            if dim in array.coords
-            and (
-                array[dim].attrs.get("axis") == axis
-                or array[dim].attrs.get("standard_name") in standard
-            )
+            for dim, own in attrs.items()
+            if own.get("axis") == axis or own.get("standard_name") in standard
         ]
-        named = [dim for dim in array.dims if str(dim).lower() in names]
-        if not (said or named):
+        said += [dim for dim in array.dims if str(dim).lower() in names]
+        if not said:
             raise ValueError(
                 f"None of the dimensions {', '.join(map(str, array.dims))} is known to be "
                 f"{axis.lower()}. Rename it: template.rename({{...: {axis.lower()!r}}})."
             )
-        found.append((said or named)[0])
+        found.append(said[0])
     return found[0], found[1]
 
 
 def _said_affine(array: xr.DataArray | xr.Dataset) -> Affine | None:
-    """The transform as the object has it in writing, if it has."""
+    """The transform that the object has as an attribute, if it has."""
     mapping = array.coords.get(array.rio.grid_mapping)
     said = None if mapping is None else mapping.attrs.get("GeoTransform")
     return None if said is None else Affine.from_gdal(*map(float, str(said).split()))
 
 
-def _refuse_rotated(array: xr.DataArray) -> None:
-    affine = _said_affine(array)
-    if affine is not None and (affine.b != 0 or affine.d != 0):
-        raise ValueError(
-            f"The template is rotated: its transform is {tuple(affine[:6])}, so its rows have no y "
-            "of their own. Warp it first: template.rio.reproject(template.rio.crs)."
-        )
-
-
 def affine_of(array: xr.DataArray | xr.Dataset, x: Hashable, y: Hashable) -> Affine | None:
-    """The transform of an object: as said, or by its coordinates if they are even."""
+    """The transform of an object: its attribute, or by its coordinates if they are even."""
     said = _said_affine(array)
-    width, height = (side_of(np.asarray(array[dim], dtype=float)) for dim in (x, y))
+    width, height = (_side_of(np.asarray(array[dim], dtype=float)) for dim in (x, y))
     if width is None or height is None:
         return said if min(array.sizes[x], array.sizes[y]) == 1 else None
     west, north = float(array[x][0]) - width / 2, float(array[y][0]) - height / 2
     found = Affine(width, 0.0, west, 0.0, height, north)
-    # As said, where that is the same: it has all digits, which coordinates may have lost.
+    # The attribute, where that is the same: it has all digits, which coordinates may have lost.
     is_said = said is not None and said.almost_equals(found, SAME * min(abs(width), abs(height)))
     return said if is_said else found
 
 
-def side_of(axis: Array) -> float | None:
+def _side_of(axis: Array) -> float | None:
     """The side of the cells along an axis, negative if it falls; None if not all are alike."""
     if len(axis) < 2:
         return None
     side = float(axis[-1] - axis[0]) / (len(axis) - 1)
-    is_even = np.abs(np.diff(axis) - side).max() <= SAME * abs(side)
-    return side if is_even else None
-
-
-def _require_axis(array: xr.DataArray, dim: Hashable) -> None:
-    if dim not in array.coords:
-        raise ValueError(
-            f"The dimension {dim!r} of the template has no coordinates. Assign the centers of the "
-            f"cells: template.assign_coords({dim}=...)."
-        )
-    values = np.asarray(array[dim], dtype=float)
-    steps = np.diff(values)
-    if not (np.isfinite(values).all() and ((steps > 0).all() or (steps < 0).all())):
-        raise ValueError(
-            f"The coordinates {dim!r} of the template neither rise nor fall all along. Sort it: "
-            f"template.sortby({dim!r})."
-        )
-
-
-def _crs_of(array: xr.DataArray, x: Hashable, y: Hashable) -> CRS | None:
-    found = array.rio.crs
-    if found is not None:
-        return read_crs(found)
-    # In CF these units alone say it.
-    if all(array[dim].attrs.get("units") in DEGREE_UNITS for dim in (x, y)):
-        return read_crs(DEGREES)
-    return None
+    return side if np.abs(np.diff(axis) - side).max() <= SAME * abs(side) else None
 
 
 # -- from bounds -----------------------------------------------------------------------------------
@@ -248,28 +263,23 @@ def grid_within(bounds: Sequence[float], spacing: object, crs: CRS | None) -> Gr
             f"bounds={tuple(np.ravel(ends).tolist())} is no rectangle. Give (xmin, ymin, xmax, "
             "ymax), the first two smaller than the last two."
         )
-    sides = np.broadcast_to(np.asarray(spacing, dtype=float), 2).tolist()
-    if not (np.isfinite(sides).all() and min(sides) > 0):
+    sides = np.broadcast_to(np.asarray(spacing, dtype=float), 2)
+    if not (np.isfinite(sides).all() and sides.min() > 0):
         raise ValueError(f"spacing={spacing!r} must be a positive number, or one for x and for y.")
-    west, south, east, north = ends.tolist()
-    n = [
-        max(1, int(np.ceil(round(length / side, 6))))
-        for length, side in zip((east - west, north - south), sides, strict=True)
-    ]
-    x = west + sides[0] * (np.arange(n[0]) + 0.5)
-    y = north - sides[1] * (np.arange(n[1]) + 0.5)
+    (width, height), (west, north) = sides.tolist(), (float(ends[0]), float(ends[3]))
+    columns, rows = np.maximum(1, np.ceil(np.round((ends[2:] - ends[:2]) / sides, 6))).astype(int)
+    x = west + width * (np.arange(columns) + 0.5)
+    y = north - height * (np.arange(rows) + 0.5)
     coords = xr.Dataset(coords={"y": ("y", y), "x": ("x", x)})
-    affine = Affine(sides[0], 0.0, west, 0.0, -sides[1], north)
+    affine = Affine(width, 0.0, west, 0.0, -height, north)
     return Grid(coords, ("y", "x"), "x", "y", crs, affine)
 
 
 def same_axis(a: NDArray[Any], b: NDArray[Any]) -> bool:
     """Whether two axes have the same coordinates, but for rounding."""
-    if a.shape != b.shape:
-        return False
     if a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu":
         return bool(np.array_equal(a, b))
-    return bool(np.all(np.abs(a.astype(float) - b.astype(float)) <= tolerance_of(a)))
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol=0.0, atol=tolerance_of(a)))
 
 
 def tolerance_of(axis: NDArray[Any]) -> float:

@@ -17,12 +17,20 @@ from pyproj import CRS
 from lsgp.ensemble.ensemble import Ensemble
 from lsgp.ensemble.view import EncodedRows, input_names, input_number
 from lsgp.estimators.estimator import LSGPEstimator
-from lsgp.inputs.coordinates import sphere_of
-from lsgp.inputs.frames import make_frame
-from lsgp.maps.crs import DEGREES, is_same, name_of, read_crs
-from lsgp.maps.grid import X_NAMES, Y_NAMES, Grid, Window, same_axis, tolerance_of
+from lsgp.inputs.containers import make_frame
+from lsgp.inputs.setting_objects import sphere_of
+from lsgp.maps.grid import (
+    DEGREES,
+    X_NAMES,
+    Y_NAMES,
+    Grid,
+    is_same,
+    name_of,
+    read_crs,
+    same_axis,
+    tolerance_of,
+)
 
-Array = NDArray[np.float64]
 Covariates: TypeAlias = xr.Dataset | xr.DataArray | Mapping[str, Any]
 
 
@@ -43,78 +51,67 @@ def coordinates_of(
     model: LSGPEstimator,
     x: int | str | None = None,
     y: int | str | None = None,
-    dims: tuple[Hashable, Hashable] | None = None,
+    dims: tuple[Hashable, Hashable] = ("", ""),
 ) -> Coordinates:
     """As given; else as fitted with the model; else by the names of its inputs.
 
     ``dims`` are the names of x and y of a grid, which inputs may have too.
     """
     ensemble = model.ensemble_
-    known = ensemble.georeference
+    names, known = input_names(ensemble), ensemble.georeference
     crs = None if known is None else read_crs(known.crs)
     sphere = sphere_of(model.coordinates)
     if sphere is not None and crs is None:
         crs = read_crs(DEGREES)
+    # Without units, as in "east [km]".
+    plain = [re.sub(r"\s*[\[(].*", "", name).strip().lower() for name in names]
     columns = []
-    for place, given, names in ((0, x, X_NAMES), (1, y, Y_NAMES)):
+    for place, (given, usual) in enumerate(((x, X_NAMES), (y, Y_NAMES))):
+        found = [j for j, name in enumerate(plain) if name in usual]
         if given is not None:
             columns.append(input_number(ensemble, given))
         elif known is not None:
             columns.append((known.x, known.y)[place])
         elif sphere is not None:
             columns.append(input_number(ensemble, sphere[place]))
+        elif str(dims[place]) in names:
+            columns.append(names.index(str(dims[place])))
+        elif len(found) == 1:
+            columns.append(found[0])
+        elif ensemble.input_names is None and len(names) == 2:
+            columns.append(place)  # x0 and x1 of arrays: in their order
         else:
-            own = None if dims is None else str(dims[place])
-            columns.append(_column_by_name(ensemble, place, own, names))
+            axis = "xy"[place]
+            raise ValueError(
+                f"Which input of the model is {axis} cannot be told from their names: "
+                f"{', '.join(names)}. Say it: {axis}=name or number."
+            )
     if columns[0] == columns[1]:
-        name = input_names(ensemble)[columns[0]]
-        raise ValueError(f"The input {name!r} cannot be both x and y. Say which are: x=..., y=....")
+        raise ValueError(
+            f"The input {names[columns[0]]!r} cannot be both x and y. Say which are: x=..., y=...."
+        )
     return Coordinates(columns[0], columns[1], crs, sphere is not None)
-
-
-def _column_by_name(ensemble: Ensemble, place: int, dim: str | None, names: tuple[str, ...]) -> int:
-    own = input_names(ensemble)
-    if dim is not None and dim in own:
-        return own.index(dim)
-    # Without units, as in "east [km]".
-    plain = [re.sub(r"\s*[\[(].*", "", name).strip().lower() for name in own]
-    found = [j for j, name in enumerate(plain) if name in names]
-    if len(found) == 1:
-        return found[0]
-    # x0 and x1 of arrays: in their order.
-    if ensemble.input_names is None and len(own) == 2:
-        return place
-    axis = "xy"[place]
-    raise ValueError(
-        f"Which input of the model is {axis} cannot be told from their names: {', '.join(own)}. "
-        f"Say it: {axis}=name or number."
-    )
 
 
 # -- inputs that are no coordinates ----------------------------------------------------------------
 
 
-class Sources(NamedTuple):
-    """Where the inputs of a model come from on a grid."""
-
-    coordinates: Coordinates
-    others: dict[int, xr.DataArray]  # by column, with dimensions of the grid or none
-
-
 def sources_of(
     model: LSGPEstimator, grid: Grid, coordinates: Coordinates, covariates: Covariates | None
-) -> Sources:
-    """Find every input of the model on the grid, or say which is missing."""
-    names = input_names(model.ensemble_)
+) -> dict[int, xr.DataArray]:
+    """The other inputs of the model by column, with dimensions of the grid or none.
+
+    Raises ValueError if one is missing.
+    """
     given = by_name(covariates)
-    others: dict[int, xr.DataArray] = {}
-    for j, name in enumerate(names):
+    found: dict[int, xr.DataArray] = {}
+    for j, name in enumerate(input_names(model.ensemble_)):
         if j in (coordinates.x, coordinates.y):
             continue
         if name in given:
-            others[j] = on_grid(given[name], name, grid)
+            found[j] = on_grid(given[name], name, grid)
         elif name in grid.coords.coords and name not in (grid.x, grid.y):
-            others[j] = grid.coords[name].reset_coords(drop=True)
+            found[j] = grid.coords[name].reset_coords(drop=True)
         else:
             has = ", ".join(map(str, given)) or "none"
             raise ValueError(
@@ -122,12 +119,12 @@ def sources_of(
                 f"among the covariates ({has}). Give it: covariates={{{name!r}: DataArray}}, or a "
                 "number for a constant."
             )
-        if model.ensemble_.encoder is None and others[j].dtype.kind not in "fiub":
+        if model.ensemble_.encoder is None and found[j].dtype.kind not in "fiub":
             raise ValueError(
-                f"The input {name!r} is of type {others[j].dtype} on the grid, and the model was "
+                f"The input {name!r} is of type {found[j].dtype} on the grid, and the model was "
                 "fitted on numbers. Give it as the same numbers."
             )
-    return Sources(coordinates, others)
+    return found
 
 
 def by_name(covariates: Covariates | None) -> dict[str, Any]:
@@ -160,12 +157,9 @@ def on_grid(given: object, name: str, grid: Grid) -> xr.DataArray:
                 f"The covariate {name!r} has the dimension {dim!r}, and the grid has "
                 f"{', '.join(map(str, grid.dims))}. Select one of it: covariates.sel({dim}=...)."
             )
-        if dim not in array.coords or same_axis(array[dim].to_numpy(), grid.axis(dim)):
-            continue
-        array = _select(array, name, dim, grid)
-    nodata = array.rio.nodata
-    if nodata is not None and not np.isnan(nodata) and array.dtype.kind in "fiu":
-        array = array.where(array != nodata)
+        if dim in array.coords and not same_axis(array[dim].to_numpy(), grid.axis(dim)):
+            array = _select(array, name, dim, grid)
+    array = without_nodata(array)
     order = [dim for dim in grid.dims if dim in array.dims]
     return array.transpose(*order).reset_coords(drop=True)
 
@@ -184,27 +178,15 @@ def _select(array: xr.DataArray, name: str, dim: Hashable, grid: Grid) -> xr.Dat
     )
 
 
-# -- rows ------------------------------------------------------------------------------------------
+def without_nodata(array: xr.DataArray) -> xr.DataArray:
+    """The array with NaN instead of its own value for missing cells."""
+    nodata = array.rio.nodata
+    if nodata is None or np.isnan(nodata) or array.dtype.kind not in "fiu":
+        return array
+    return array.where(array != nodata)
 
 
-class Cells(NamedTuple):
-    """Cells of a window of the grid: their axes, and their inputs that are no coordinates."""
-
-    axes: tuple[NDArray[Any], ...]  # one per dimension of the grid
-    others: tuple[NDArray[Any], ...]  # with as many dimensions each, or of one value
-    wanted: NDArray[np.bool_] | None = None  # which cells are asked for; None: all
-
-
-def read_cells(
-    grid: Grid, sources: Sources, window: Window, wanted: NDArray[np.bool_] | None = None
-) -> Cells:
-    axes = tuple(grid.axis(dim)[window[dim]] for dim in grid.dims)
-    others = []
-    for source in sources.others.values():
-        part = source.isel({dim: window[dim] for dim in source.dims})
-        others.append(expand(part.to_numpy(), source.dims, grid.dims))
-    where = None if wanted is None else wanted[tuple(window[dim] for dim in grid.dims)]
-    return Cells(axes, tuple(others), where)
+# -- cells -----------------------------------------------------------------------------------------
 
 
 def expand(
@@ -216,21 +198,14 @@ def expand(
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values are not there: NaN, NaT, None."""
-    if values.dtype.kind in "iub":
-        return np.zeros(values.shape, dtype=bool)
+    """Which values are NaN, infinite, NaT or None."""
     if values.dtype.kind == "f":
         return ~np.isfinite(values)
-    if values.dtype.kind in "Mm":
-        return np.isnat(values)
-    return np.array([value is None or value != value for value in values.flat]).reshape(
-        values.shape
-    )
+    return np.asarray(pd.isna(values))
 
 
 def make_rows(ensemble: Ensemble, columns: list[NDArray[Any]]) -> Any:
     """Queries of these columns (k,), as the model was fitted: numbers, or a table."""
     if ensemble.encoder is None:
         return EncodedRows(np.column_stack([np.asarray(c, dtype=float) for c in columns]))
-    names = input_names(ensemble)
-    return make_frame(dict(zip(names, columns, strict=True)), "pandas")
+    return make_frame(dict(zip(input_names(ensemble), columns, strict=True)), "pandas")

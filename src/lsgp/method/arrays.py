@@ -19,27 +19,17 @@ Kind = TypeVar("Kind", bound=NDArray[Any])
 
 
 def is_on_device(values: object) -> bool:
-    """Whether an object is an array of CuPy.
-
-    The interface of CUDA alone does not tell: tensors of torch on the host have it too.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.method.arrays import is_on_device
-    >>> is_on_device(np.zeros(3))
-    False
-    """
+    """Whether an object is an array of CuPy."""
     kind = type(values)
+    # The interface of CUDA alone does not tell: tensors of torch on the host have it too.
     return hasattr(kind, "__cuda_array_interface__") and hasattr(kind, "get")
 
 
 def floats(values: Any) -> Float:
     """Convert to double precision as `numpy.asarray` does, but leave an array on its device."""
-    if is_on_device(values):
-        moved: Float = values.astype(np.float64, copy=False)
-        return moved
-    return np.asarray(values, dtype=np.float64)
+    on_device = is_on_device(values)
+    converted: Float = values.astype(float, copy=False) if on_device else np.asarray(values, float)
+    return converted
 
 
 def on_host(array: Kind) -> Kind:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
+from lsgp.method.combination import UNCHANGED_SHAPE, Shape
 from lsgp.method.contract import LocalModel, Predictions
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.parameters import SHARED_BOUNDS
-from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 
 Array = NDArray[np.float64]
 

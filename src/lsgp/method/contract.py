@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,26 +77,6 @@ SHARED_PARAMETERS = (
 )
 
 
-class ModelChanges(TypedDict, total=False):
-    """Keyword arguments of `LocalModel.replace`: any fields of a `LocalModel`."""
-
-    kernel: KernelSetting
-    localizer: str
-    lengthscale: NDArray[np.floating]
-    signal_variance: float
-    noise_variance: float
-    constant_variance: float
-    slope_variance: float
-    localizer_decay: float
-    scale_dof: float
-    bandwidth: float | None
-    normalize: bool
-    localizer_metric: str
-    noise_levels: tuple[float, ...] | None
-    reach: float
-    is_single: bool
-
-
 @dataclass(frozen=True)
 class LocalModel:
     """The hyperparameters that all local GPs share.
@@ -129,7 +109,7 @@ class LocalModel:
     #: Radius of a neighborhood relative to that of its ``n_neighbors`` nearest rows. Beyond
     #: 1, far rows enter as groups [E9].
     reach: float = 1.0
-    #: Whether an exact GP is factored in single precision (`solvers/precision.py`).
+    #: Whether an exact GP is factored in single precision.
     is_single: bool = False
 
     def noise_of(self, noise: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -183,7 +163,7 @@ class LocalModel:
         """The fixed bandwidth in the metric of the localizer; 0 when it is adaptive."""
         return 0.0 if self.bandwidth is None else self.bandwidth / self.localizer_unit
 
-    def replace(self, **changes: Unpack[ModelChanges]) -> LocalModel:
+    def replace(self, **changes: Any) -> LocalModel:
         return replace(self, **changes)
 
 

@@ -77,7 +77,17 @@ class PredictiveDistribution:
         if mean.ndim == 2 and scale.ndim == 1:
             scale = scale[:, np.newaxis]
         if not is_on_device(mean):  # reading values back would wait for the device
-            _require_positive(scale, dof)
+            # NaN, of systems without a solution, passes.
+            if np.any(scale < 0):
+                raise ValueError(
+                    f"scale must not be negative, but its smallest value is {np.nanmin(scale):g}. "
+                    "Pass standard deviations, not their logarithms."
+                )
+            if np.any(dof <= 0):
+                raise ValueError(
+                    f"dof must be positive, but its smallest value is {np.nanmin(dof):g}. "
+                    "Use dof=inf for a Gaussian."
+                )
         object.__setattr__(self, "mean", mean)
         for name, value in (("scale", scale), ("dof", dof)):
             try:
@@ -122,14 +132,11 @@ class PredictiveDistribution:
     @property
     def std(self) -> Float:
         """Standard deviation, scale sqrt(nu / (nu - 2)); infinite where dof <= 2."""
-        is_one = is_on_device(self.mean) or self.mean.ndim == 0 or len(self.mean) <= ROWS_AT_ONCE
-        if is_one:
+        if is_on_device(self.mean) or self.mean.ndim == 0 or len(self.mean) <= ROWS_AT_ONCE:
             return _std(self.scale, self.dof)
-        std = np.empty(self.mean.shape)
-        for start in range(0, len(std), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            std[part] = _std(self.scale[part], self.dof[part])
-        return std
+        edges = range(0, len(self.mean), ROWS_AT_ONCE)
+        parts = (slice(start, start + ROWS_AT_ONCE) for start in edges)
+        return np.concatenate([_std(self.scale[part], self.dof[part]) for part in parts])
 
     @property
     def variance(self) -> Float:
@@ -217,10 +224,8 @@ class PredictiveDistribution:
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> Float:
         """Draw `n` independent values per query and target: shape (n, q) or (n, q, t)."""
-        if isinstance(random_state, np.random.RandomState):
-            rng: np.random.RandomState | np.random.Generator = random_state
-        else:
-            rng = np.random.default_rng(random_state)
+        is_old = isinstance(random_state, np.random.RandomState)
+        rng: Any = random_state if is_old else np.random.default_rng(random_state)
         shape = (n, *self.mean.shape)
         gaussian = np.isinf(self.dof)
         z = rng.standard_normal(shape)
@@ -255,20 +260,6 @@ def interval_score(y: ArrayLike, low: ArrayLike, high: ArrayLike, level: float) 
     y, low, high = (np.asarray(a, dtype=np.float64) for a in (y, low, high))
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     return (high - low) + 2.0 / (1.0 - level) * missed
-
-
-def _require_positive(scale: Float, dof: Float) -> None:
-    """Raise ValueError for negative scales or dof; NaN, of systems without a solution, passes."""
-    if np.any(scale < 0):
-        raise ValueError(
-            f"scale must not be negative, but its smallest value is {np.nanmin(scale):g}. "
-            "Pass standard deviations, not their logarithms."
-        )
-    if np.any(dof <= 0):
-        raise ValueError(
-            f"dof must be positive, but its smallest value is {np.nanmin(dof):g}. "
-            "Use dof=inf for a Gaussian."
-        )
 
 
 def _check_level(level: ArrayLike) -> Float:

@@ -76,38 +76,14 @@ def latent_of(mean: Array, scale: Array, n_classes: int) -> Latent:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """The numbers of [C1] to [C3], fitted to leave-one-out latents of one model.
+    """The numbers of [C1] to [C3], fitted to leave-one-out latents of one model."""
 
-    Attributes
-    ----------
-    slope : float
-        a of [C2].
-    base_width, latent_width : float
-        e₀ and e₁ of [C1].
-    prior_share : float
-        λ of [C3].
-    bias : array of shape (C,)
-        b of [C2].
-    prior : array of shape (C,)
-        π of [C3], the shares of the classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.method.link import Latent, Link
-    >>> link = Link(1.0, 0.05, 1.0, 1e-3, np.zeros(2), np.array([0.5, 0.5]))
-    >>> sure = Latent(np.array([[0.1, 0.9]]), np.full((1, 2), 1e-6))
-    >>> unsure = Latent(np.array([[0.1, 0.9]]), np.full((1, 2), 1.0))
-    >>> np.exp(link.log_proba(sure)).round(2), np.exp(link.log_proba(unsure)).round(2)
-    (array([[0.12, 0.88]]), array([[0.4, 0.6]]))
-    """
-
-    slope: float
-    base_width: float
-    latent_width: float
-    prior_share: float
-    bias: Array
-    prior: Array
+    slope: float  # a of [C2]
+    base_width: float  # e₀ of [C1]
+    latent_width: float  # e₁ of [C1]
+    prior_share: float  # λ of [C3]
+    bias: Array  # (C,) b of [C2]
+    prior: Array  # (C,) π of [C3], the shares of the classes
 
     @classmethod
     def of_vector(cls, vector: Array, prior: Array) -> Link:
@@ -200,7 +176,8 @@ def link_loss(
 
 def default_link(prior: Array) -> Link:
     """Return the link with which a fit starts, and which is used if there is nothing to fit."""
-    return Link.of_vector(_start(len(prior)), prior)
+    start = np.concatenate([LINK_CENTER, [LINK_START_PRIOR_SHARE], np.zeros(len(prior))])
+    return Link.of_vector(start, prior)
 
 
 def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: Array) -> Link:
@@ -219,7 +196,7 @@ def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: A
 
     found = minimize(
         function,
-        _start(len(prior)),
+        np.concatenate([LINK_CENTER, [LINK_START_PRIOR_SHARE], np.zeros(len(prior))]),
         jac=True,
         method="L-BFGS-B",
         bounds=[*LINK_BOUNDS, *[(-BIAS_BOUND, BIAS_BOUND)] * len(prior)],
@@ -230,17 +207,10 @@ def fit_link(latent: Latent, codes: NDArray[np.integer], weight: Array, prior: A
     return replace(link, prior_share=max(link.prior_share, least_prior_share(n)))
 
 
-def _start(n_classes: int) -> Array:
-    return np.concatenate([LINK_CENTER, [LINK_START_PRIOR_SHARE], np.zeros(n_classes)])
-
-
 def least_prior_share(n: int) -> float:
     """Return the least λ of [C3] for a link that was fitted to n rows."""
-
-    def share(k: int) -> float:
-        return FEW_FOR_LINK / (k + FEW_FOR_LINK)
-
-    return max(0.0, share(n) - share(MANY_FOR_LINK))
+    least = FEW_FOR_LINK / (n + FEW_FOR_LINK) - FEW_FOR_LINK / (MANY_FOR_LINK + FEW_FOR_LINK)
+    return max(0.0, least)
 
 
 def logistic_loss(

@@ -29,6 +29,9 @@ SHARED_BOUNDS = {
     "scale_dof": (0.7, 7.0),
 }
 
+#: A place on a surface has two coordinates: a projection takes two inputs, and its outputs, however
+#: many, vary in two directions.
+N_PROJECTED = 2
 #: A logarithm within this distance of a bound counts as at the bound.
 AT_BOUND = 1e-6
 
@@ -119,19 +122,15 @@ class Parameters:
         n_all = len(gradient) - len(SHARED_PARAMETERS)
         kernel = model.correlation.restrict(gradient[:n_all], self.groups_of(model))
         free = self.free_of(model)
-        shared = {
-            name: g
-            for name, g in zip(SHARED_PARAMETERS, gradient[n_all:], strict=True)
-            if name in free
-        }
+        every = dict(zip(SHARED_PARAMETERS, gradient[n_all:], strict=True))
+        shared = {name: every[name] for name in free}
         if "signal_variance" in shared:
             # With a larger signal, variances that stay fixed are smaller relative to it.
             shared["signal_variance"] -= sum(
                 shared[name] for name in free if self._is_absolute(name)
             )
             if self.holds_noise:
-                noise = n_all + SHARED_PARAMETERS.index("noise_variance")
-                shared["signal_variance"] -= gradient[noise]
+                shared["signal_variance"] -= every["noise_variance"]
         return np.concatenate([kernel, list(shared.values())])
 
     def bounds(self, model: LocalModel) -> list[tuple[float, float]]:
@@ -188,3 +187,20 @@ class Parameters:
     def n_lengthscales(self, model: LocalModel) -> int:
         """Number of log lengthscales, the first entries of the vector."""
         return model.correlation.n_lengthscales(self.groups_of(model))
+
+
+def scale_together(scale: Array, is_linked: NDArray[np.bool_]) -> Array:
+    """Replace the standard deviations (e,) of linked columns by a common one.
+
+    The common one is that of each of two directions with the same total variance. It is infinite,
+    as for a constant column, where all linked columns are constant.
+    """
+    if not is_linked.any():
+        return scale
+    deviations = np.where(np.isinf(scale), 0.0, scale)[is_linked]
+    largest = float(deviations.max())
+    common = np.inf
+    if largest > 0:
+        # Relative to the largest, so that no square overflows or underflows.
+        common = largest * float(np.sqrt(((deviations / largest) ** 2).sum() / N_PROJECTED))
+    return np.where(is_linked, common, scale)

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import qmc
 
-from lsgp.method.kernels import Composite
-from lsgp.method.sum_kernel import SumKernel
+from lsgp.method.kernels import SumKernel
 
 Array = NDArray[np.float64]
 
@@ -138,11 +137,18 @@ def _multiply_tiles(rows: Array, columns: Array) -> Array:
 
 
 def draw_waves(
-    kernel: str | Composite, n_inputs: int, finest: float, rng: np.random.Generator
+    kernel: str | SumKernel, n_inputs: int, finest: float, rng: np.random.Generator
 ) -> Waves:
     """Draw waves of a kernel, down to the ``finest`` scale that matters, in lengthscales."""
-    if isinstance(kernel, SumKernel):
-        return _draw_waves_of_sum(kernel, n_inputs, finest, rng)
+    if isinstance(kernel, SumKernel):  # waves of both correlations, whose variances add up
+        s, ratios = kernel.share, np.array(kernel.ratios)
+        one = draw_waves(kernel.names[0], n_inputs, finest, rng)
+        # The finest scale in lengthscales of the second: that of the input with the largest ratio.
+        other = draw_waves(kernel.names[1], n_inputs, finest / ratios.max(), rng)
+        return Waves(
+            np.concatenate([one.frequency, other.frequency / ratios]),
+            np.concatenate([math.sqrt(1.0 - s) * one.amplitude, math.sqrt(s) * other.amplitude]),
+        )
     assert isinstance(kernel, str), f"{kernel} has no waves"
     spectrum = SPECTRA[kernel]
     d = spectrum.n_dimensions or n_inputs
@@ -153,20 +159,6 @@ def draw_waves(
     )
     log_weight = spectrum.log_density(frequency) - drawn_from - np.log(WAVES_PER_SCALE)
     return Waves(np.ascontiguousarray(frequency[:, :n_inputs]), np.exp(0.5 * log_weight))
-
-
-def _draw_waves_of_sum(
-    kernel: SumKernel, n_inputs: int, finest: float, rng: np.random.Generator
-) -> Waves:
-    """Draw waves of both correlations of a sum; their variances add up."""
-    s, ratios = kernel.share, np.array(kernel.ratios)
-    one = draw_waves(kernel.names[0], n_inputs, finest, rng)
-    # The finest scale in lengthscales of the second: that of the input with the largest ratio.
-    other = draw_waves(kernel.names[1], n_inputs, finest / ratios.max(), rng)
-    return Waves(
-        np.concatenate([one.frequency, other.frequency / ratios]),
-        np.concatenate([math.sqrt(1.0 - s) * one.amplitude, math.sqrt(s) * other.amplitude]),
-    )
 
 
 def _scales(spectrum: Spectrum, finest: float) -> Array:

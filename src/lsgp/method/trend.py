@@ -148,3 +148,46 @@ def solve_trend(basis: TrendBasis, gram: Array, moment: Array, of_query: Array) 
         float(log_determinant),
         is_determined,
     )
+
+
+class QueryTrends(NamedTuple):
+    """[E10] Posterior of the trend's coefficients for each query, with the trend centered there."""
+
+    precision: Array  # (q, a, a)
+    mean: Array  # (q, a, t)
+    explained: Array  # (q, t) by which the trend reduces the misfit
+    has_prior: bool
+
+    @classmethod
+    def of(cls, precision: Array, moment: Array, has_prior: bool) -> QueryTrends:
+        mean = _solve_trends(precision, moment, has_prior)
+        return cls(precision, mean, (moment * mean).sum(axis=1), has_prior)
+
+    def solve(self, right: Array) -> Array:
+        """Solutions (q, a, t) of the systems of the precision."""
+        return _solve_trends(self.precision, right, self.has_prior)
+
+    def variance(self, basis: Array) -> Array:
+        """Posterior variance of linear combinations (q, a) of the coefficients, (q,)."""
+        return np.asarray((basis * self.solve(basis[:, :, None])[:, :, 0]).sum(axis=1))
+
+    def determines(self, basis: Array) -> NDArray[np.bool_]:
+        """Whether the rows or the prior determine linear combinations (q, a) of coefficients."""
+        again = (self.precision @ self.solve(basis[:, :, None]))[:, :, 0]
+        unit = np.sqrt(np.diagonal(self.precision, axis1=1, axis2=2)) + np.abs(basis)
+        return np.asarray((np.abs(again - basis) <= 1e-6 * unit).all(axis=1))
+
+
+def _solve_trends(precision: Array, right: Array, has_prior: bool) -> Array:
+    """Solve many small systems; without a prior, rows may determine some coefficients only."""
+    if has_prior:
+        try:
+            return np.asarray(np.linalg.solve(precision, right), dtype=float)
+        except np.linalg.LinAlgError:  # rounding made one singular
+            return np.asarray(np.linalg.pinv(precision, hermitian=True) @ right, dtype=float)
+    diagonal = np.diagonal(precision, axis1=1, axis2=2)
+    unit = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = precision * unit[:, :, None] * unit[:, None, :]
+    smallest = np.full(len(scaled), KNOWN_PIVOT)
+    solved = np.linalg.pinv(scaled, smallest, hermitian=True) @ (right * unit[:, :, None])
+    return np.asarray(solved * unit[:, :, None])

@@ -20,15 +20,12 @@ returns them. Colors are those of Okabe and Ito, which the color-blind can tell 
 ===================  ======================================================================
 """
 
-from lsgp.plotting.calibration import plot_calibration
 from lsgp.plotting.classes import plot_confusion, plot_decision, plot_reliability
-from lsgp.plotting.fit import plot_fit
+from lsgp.plotting.fit import plot_fit, plot_neighborhood
 from lsgp.plotting.importance import plot_effects, plot_importance
 from lsgp.plotting.maps import plot_map
-from lsgp.plotting.neighborhood import plot_neighborhood
-from lsgp.plotting.residuals import plot_residuals
-from lsgp.plotting.tuning import plot_tuning
-from lsgp.plotting.variograms import plot_variogram
+from lsgp.plotting.models import plot_tuning, plot_variogram
+from lsgp.plotting.quality import plot_calibration, plot_residuals
 
 __all__ = [
     "plot_calibration",

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.class_assessment import ClassAssessment
+from lsgp.ensemble.assessment import ClassAssessment
 from lsgp.ensemble.classify import LeaveOneOutClasses, codes_of_rows
 from lsgp.ensemble.view import EncodedRows, in_one_piece, training_rows
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.plotting import maps, style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from lsgp.plotting.style import Axes
 
 #: Classes whose counts are written into the confusion matrix.
 MOST_COUNTED = 12
@@ -68,9 +66,9 @@ def plot_reliability(
     # A bin of a few says nothing, and its whisker is the whole axis.
     used = judged.bin_counts >= min(FEWEST_IN_BIN, judged.bin_counts.max())
     counts, confidence = judged.bin_counts[used], judged.bin_confidence[used]
+    accuracy = judged.bin_accuracy[used]
     style.diagonal(axes, 0.0, 1.0)
     chance = 1.96 * np.sqrt(confidence * (1.0 - confidence) / counts)
-    accuracy = judged.bin_accuracy[used]
     low, high = np.maximum(confidence - chance, 0.0), np.minimum(confidence + chance, 1.0)
     axes.vlines(confidence, low, high, color=style.PALE, linewidth=5)
     axes.plot(confidence, accuracy, color=style.BLUE, linewidth=1)
@@ -82,8 +80,7 @@ def plot_reliability(
     ]
     first = min(1.0 / max(len(judged.class_names), 1), float(confidence.min()))
     axes.set(xlim=(max(0.0, first - 0.05), 1.02), ylim=(0.0, 1.03))
-    axes.set_xlabel("probability of the predicted class")
-    axes.set_ylabel("share that is right")
+    axes.set(xlabel="probability of the predicted class", ylabel="share that is right")
     error = f"calibration error {judged.calibration_error:.3f}"
     style.title(axes, f"{how.capitalize()}: {judged.n:,} points, {error}")
     return axes
@@ -128,8 +125,7 @@ def plot_confusion(
         for (i, j), number in np.ndenumerate(judged.confusion):
             color = "white" if shares[i, j] > 0.5 else style.INK
             axes.text(j, i, f"{number:,}", ha="center", va="center", color=color, fontsize=9)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("observed")
+    axes.set(xlabel="predicted", ylabel="observed")
     style.title(axes, f"{how.capitalize()}: error {100 * judged.error:.1f} %")
     style.color_bar(axes, drawn, label="share of the observed class")
     return axes
@@ -162,41 +158,25 @@ def plot_decision(
     'x0'
     """
     style.require_kind(model, True, "plot_decision", "plot_map")
-    style.require_plain(model, "plot_decision")
-    if model.n_features_in_ != 2:
-        raise ValueError(
-            f"plot_decision shows models of 2 inputs, but this one has {model.n_features_in_}. "
-            "Use plot_reliability and plot_confusion."
-        )
+    style.require_inputs(model, 2, "plot_decision", "Use plot_reliability and plot_confusion.")
     axes = style.one_axes(ax, (5.6, 4.6))
     data = training_rows(model.ensemble_, n_points)
     X = in_one_piece(model.ensemble_, data.X)
     frame = maps.MapFrame((0, 1), maps.sides_of(model, X))
-    maps.show_image(axes, decision_image(model, frame), frame)
+    proba = model.predict_proba(EncodedRows(frame.centers(RESOLUTION)))
+    # From pale, where all classes are alike, to strong.
+    floor = 1.0 / max(proba.shape[1], 1)
+    sure = np.clip((proba.max(axis=1) - floor) / max(1.0 - floor, 1e-9), 0.0, 1.0)[:, None]
+    strength = 0.15 + 0.55 * sure
+    colors = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in COLORS], dtype=float)
+    likeliest = colors[proba.argmax(axis=1) % len(colors)]
+    pixels = (255.0 * (1.0 - strength) + likeliest * strength).astype(np.uint8)
+    maps.show_image(axes, model, frame, pixels.reshape(*frame.shape(RESOLUTION), 3))
     codes, names = codes_of_rows(model.ensemble_, data.rows), model.classes_.tolist()
+    look: dict[str, Any] = {"s": 12, "edgecolor": "white", "linewidth": 0.4}
     for k, name in enumerate(names):
-        axes.scatter(
-            X[codes == k, 0],
-            X[codes == k, 1],
-            s=12,
-            color=COLORS[k % len(COLORS)],
-            edgecolor="white",
-            linewidth=0.4,
-            label=str(name),
-        )
-    maps.label_sides(axes, model, frame)
+        color = COLORS[k % len(COLORS)]
+        axes.scatter(*X[codes == k].T, color=color, label=str(name), **look)
     if len(names) <= MOST_COUNTED:
         style.legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
-
-
-def decision_image(model: LSGPClassifier, frame: maps.MapFrame) -> NDArray[np.uint8]:
-    """Pixels (rows, columns, 3) of the likeliest class, the first row in the south."""
-    proba = model.predict_proba(EncodedRows(frame.centers(RESOLUTION)))
-    likeliest = proba.argmax(axis=1)
-    floor = 1.0 / max(proba.shape[1], 1)
-    sure = np.clip((proba.max(axis=1) - floor) / max(1.0 - floor, 1e-9), 0.0, 1.0)[:, None]
-    colors = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in COLORS], dtype=float)
-    strength = 0.15 + 0.55 * sure
-    pixels = 255.0 * (1.0 - strength) + colors[likeliest % len(colors)] * strength
-    return pixels.reshape(*frame.shape(RESOLUTION), 3).astype(np.uint8)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from lsgp.ensemble.importance import Importance
 from lsgp.ensemble.view import target_names, target_number
 from lsgp.estimators.regressor import LSGPRegressor
 from lsgp.plotting import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from lsgp.plotting.style import Axes
 
 #: Characters that are shown of the name of an input and of a level, and of levels side by side.
 LONGEST_NAME, LONGEST_LEVEL, LONGEST_LEVELS = 26, 14, 24
@@ -72,12 +69,14 @@ def draw_importance(ax: Axes, found: Importance, n_shown: int) -> None:
     ax.errorbar(
         values, places, xerr=errors, fmt="none", ecolor=style.INK, elinewidth=1.0, capsize=2.5
     )
-    ax.set_yticks(places, [style.shorten(found.names[j], LONGEST_NAME) for j in order])
+    names = [found.names[j] for j in order]
+    ax.set_yticks(places, [style.shorten(name, LONGEST_NAME) for name in names])
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    for bar, j, place in zip(bars, order, places, strict=True):
-        value, error = float(found.values[j]), float(found.standard_errors[j])
-        style.TIPS[bar] = [f"{found.names[j]}: {style.number(value, 3)} ± {style.number(error, 2)}"]
+    for place, (bar, name, value, error) in enumerate(
+        zip(bars, names, values, errors, strict=True)
+    ):
+        style.TIPS[bar] = [f"{name}: {style.number(value, 3)} ± {style.number(error, 2)}"]
         shown = f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
         style.note(ax, shown, (max(value + error, 0.0), place), (5, 0), style.GRAY)
     label = "importance: R² lost when the input is shuffled"
@@ -146,35 +145,21 @@ def limits_of_effects(drawn: Sequence[Effect]) -> tuple[float, float]:
 
 
 def draw_effect(ax: Axes, effect: Effect, ends: tuple[float, float]) -> None:
-    """Draw the change of the mean along one input, with two standard errors."""
+    """Draw the change of the mean along one input with two standard errors: a curve, or levels."""
     ax.axhline(0.0, color=style.PALE, linewidth=0.8, zorder=1)
-    ax.set_ylim(*ends)
-    ax.set_xlabel(effect.name)
-    if effect.levels:
-        _draw_levels(ax, effect)
+    ax.set(xlabel=effect.name, ylim=ends)
+    grid, mean, error = effect.grid, effect.effect, 2.0 * effect.standard_error
+    if not effect.levels:
+        ax.fill_between(grid, mean - error, mean + error, color=style.SKY, alpha=0.4, linewidth=0)
+        ax.plot(grid, mean, color=style.BLUE, linewidth=1.6)
+        bottom = np.full(len(grid), ends[0])
+        ax.plot(grid, bottom, "|", color=style.GRAY, markersize=7, clip_on=False)
         return
-    low, high = (effect.effect + sign * 2.0 * effect.standard_error for sign in (-1.0, 1.0))
-    ax.fill_between(effect.grid, low, high, color=style.SKY, alpha=0.4, linewidth=0)
-    ax.plot(effect.grid, effect.effect, color=style.BLUE, linewidth=1.6)
-    bottom = np.full(len(effect.grid), ends[0])
-    ax.plot(effect.grid, bottom, "|", color=style.GRAY, markersize=7, clip_on=False)
-
-
-def _draw_levels(ax: Axes, effect: Effect) -> None:
-    """A point with its error for each level of a category."""
     drawn = ax.errorbar(
-        effect.grid,
-        effect.effect,
-        2 * effect.standard_error,
-        fmt="o",
-        color=style.BLUE,
-        ecolor=style.SKY,
-        markersize=4,
+        grid, mean, error, fmt="o", color=style.BLUE, ecolor=style.SKY, markersize=4
     )
-    style.TIPS[drawn.lines[0]] = [
-        f"{level}: {style.number(float(mean))}"
-        for level, mean in zip(effect.levels, effect.effect, strict=True)
-    ]
+    pairs = zip(effect.levels, mean, strict=True)
+    style.TIPS[drawn.lines[0]] = [f"{level}: {style.number(value)}" for level, value in pairs]
     is_long = len("".join(effect.levels)) > LONGEST_LEVELS
     names = [style.shorten(level, LONGEST_LEVEL) for level in effect.levels]
-    ax.set_xticks(effect.grid, names, rotation=90 if is_long else 0, fontsize=7)
+    ax.set_xticks(grid, names, rotation=90 if is_long else 0, fontsize=7)

@@ -7,34 +7,25 @@ All images go from the first row in the south to the last in the north.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lsgp.ensemble.view import (
-    EncodedRows,
-    columns_of,
-    in_one_piece,
-    input_names,
-    input_number,
-    inputs_of_rows,
-    possible,
-    target_names,
-    target_number,
-    training_rows,
-)
+from lsgp.ensemble import view
 from lsgp.estimators.estimator import LSGPEstimator
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.inputs.coordinates import sphere_of
+from lsgp.inputs.setting_objects import sphere_of
 from lsgp.plotting import style
+from lsgp.plotting.style import Axes
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.image import AxesImage
 
 Array = NDArray[np.float64]
+#: From west to east, and from south to north.
+Sides: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 
 #: Share of the range of the data that a map shows beyond it.
 MARGIN = 0.03
@@ -43,10 +34,10 @@ LONGEST = 3.0
 
 
 class MapFrame(NamedTuple):
-    """The rectangle that a map shows, and what its sides are."""
+    """The rectangle that a map shows, and the inputs along its sides."""
 
     columns: tuple[int, int]  # inputs to the east and to the north
-    sides: tuple[tuple[float, float], tuple[float, float]]  # from west to east, south to north
+    sides: Sides
     aspect: float | None = None  # height by width on the ground; None: as the page likes it
 
     def shape(self, n: int) -> tuple[int, int]:
@@ -109,84 +100,79 @@ def plot_map(
     ('mean of y', 'standard deviation of y (observation)')
     """
     style.require_kind(model, False, "plot_map", "plot_decision")
-    k = target_number(model.ensemble_, target)
+    k = view.target_number(model.ensemble_, target)
     style.require_inputs(model, 2, "plot_map", "Use plot_fit for one input, plot_residuals else.")
     if resolution < 2:
         raise ValueError(f"resolution={resolution} is too coarse for a map. Use at least 2.")
-    data = training_rows(model.ensemble_, max(n_points, 1))
-    frame = MapFrame((0, 1), _sides(model, bounds, data.X))
+    data = view.training_rows(model.ensemble_, max(n_points, 1))
+    frame = MapFrame((0, 1), _sides(model, data.X if bounds is None else bounds))
     axes = style.several_axes(ax, 2, (10.0, 4.2), "plot_map")
-    queries = EncodedRows(frame.centers(resolution))
+    queries = view.EncodedRows(frame.centers(resolution))
     mean, std = model.predict(queries, return_std=True, kind=kind)
-    name = target_names(model.ensemble_)[k]
+    name = view.target_names(model.ensemble_)[k]
+    points = view.in_one_piece(model.ensemble_, data.X, frame.sides) if n_points > 0 else None
+    shown = style.count_label("training points", len(data.X), data.n_total)
     titles = (f"mean of {name}", f"standard deviation of {name} ({kind})")
     labels, colors = (name, f"std of {name}"), (style.VALUE_MAP, style.UNCERTAINTY_MAP)
-    points = in_one_piece(model.ensemble_, data.X, frame.sides)
-    shown = style.count_label("training points", len(points), data.n_total)
     for j, values in enumerate((mean, std)):
-        image = columns_of(values)[:, k].reshape(frame.shape(resolution))
-        draw_map(axes[j], image, frame, colors[j], labels[j])
-        label_sides(axes[j], model, frame)
+        image = view.columns_of(values)[:, k].reshape(frame.shape(resolution))
+        draw_map(axes[j], model, frame, image, colors[j], labels[j], points, shown)
         style.title(axes[j], titles[j])
-        if n_points > 0:
-            draw_sites(axes[j], points, shown)
     if n_points > 0:
-        axes[0].figure.legend(
-            *axes[0].get_legend_handles_labels(),
-            loc="outside lower center",
-            frameon=False,
-            fontsize=9,
-            markerscale=2,
-        )
+        handles = axes[0].get_legend_handles_labels()
+        look: dict[str, Any] = {"frameon": False, "fontsize": 9, "markerscale": 2}
+        axes[0].figure.legend(*handles, loc="outside lower center", **look)
     return axes
 
 
-def draw_map(ax: Axes, image: Array, frame: MapFrame, colors: str | Colormap, label: str) -> None:
-    """Draw an image (rows, columns) whose first row is the southernmost, with a bar of colors."""
-    low, high = _robust_limits(image)
-    drawn = show_image(ax, image, frame, cmap=colors, vmin=low, vmax=high)
+def draw_map(
+    ax: Axes,
+    model: LSGPEstimator,
+    frame: MapFrame,
+    image: Array,
+    colors: str | Colormap,
+    label: str,
+    points: Array | None = None,
+    points_label: str = "data",
+) -> None:
+    """Draw an image (rows, columns) with its bar of colors, and points (k, 2) over it.
+
+    Colors are of all values, less the outermost ones if they are far off: a few pixels beyond the
+    data would otherwise take all of the colors.
+    """
+    values = image[np.isfinite(image)]
+    low, high = 0.0, 1.0
+    if len(values):
+        inner_low, inner_high = np.quantile(values, [0.005, 0.995])
+        beyond = 0.25 * float(inner_high - inner_low)
+        low = max(float(values.min()), float(inner_low) - beyond)
+        high = min(float(values.max()), float(inner_high) + beyond)
+    drawn = show_image(ax, model, frame, image, cmap=colors, vmin=low, vmax=high)
     is_below, is_above = bool(np.any(image < low)), bool(np.any(image > high))
-    beyond = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-    extend = beyond.get((is_below, is_above), "both")
-    style.color_bar(ax, drawn, label=label, extend=extend)
+    ends = {(False, False): "neither", (True, False): "min", (False, True): "max"}
+    style.color_bar(ax, drawn, label=label, extend=ends.get((is_below, is_above), "both"))
+    if points is not None:
+        # White in a dark ring shows on all colors of both maps.
+        look: dict[str, Any] = {"color": "white", "markeredgecolor": style.INK}
+        look["markeredgewidth"] = 0.5 if len(points) <= 300 else 0.25
+        look["markersize"] = max(0.75 * style.marker_size(len(points)), 1.9)
+        ax.plot(points[:, 0], points[:, 1], "o", label=points_label, **look)
 
 
-def show_image(ax: Axes, image: NDArray, frame: MapFrame, **options: Any) -> AxesImage:
-    """Show an image whose first row is the southernmost, in the proportions of the ground."""
-    (west, east), (south, north) = frame.sides
+def show_image(
+    ax: Axes, model: LSGPEstimator, frame: MapFrame, image: NDArray, **options: Any
+) -> AxesImage:
+    """Show an image in the proportions of the ground, its sides with their names."""
     if frame.aspect is not None:
         ax.set_box_aspect(frame.aspect)
-    return ax.imshow(
-        image,
-        extent=(west, east, south, north),
-        origin="lower",
-        aspect="auto",
-        # As it is: an SVG then holds the cells themselves.
-        interpolation="none",
-        **options,
-    )
-
-
-def draw_sites(ax: Axes, points: Array, label: str) -> None:
-    """Draw the points (k, 2) of the data over a map."""
-    ax.plot(
-        points[:, 0],
-        points[:, 1],
-        "o",
-        # White in a dark ring shows on all colors of both maps.
-        color="white",
-        markersize=max(0.75 * style.marker_size(len(points)), 1.9),
-        markeredgecolor=style.INK,
-        markeredgewidth=0.5 if len(points) <= 300 else 0.25,
-        label=label,
-    )
-
-
-def label_sides(ax: Axes, model: LSGPEstimator, frame: MapFrame) -> None:
-    """Name the sides, and end the axes where the map does."""
-    names = input_names(model.ensemble_)
+    extent = (*frame.sides[0], *frame.sides[1])
+    # Pixels as they are: an SVG then holds the cells themselves.
+    options |= {"origin": "lower", "aspect": "auto", "interpolation": "none"}
+    drawn = ax.imshow(image, extent=extent, **options)
+    names = view.input_names(model.ensemble_)
     ax.set(xlabel=names[frame.columns[0]], ylabel=names[frame.columns[1]])
     ax.set(xlim=frame.sides[0], ylim=frame.sides[1])
+    return drawn
 
 
 def coordinates(model: LSGPEstimator) -> tuple[int, int] | None:
@@ -198,7 +184,7 @@ def coordinates(model: LSGPEstimator) -> tuple[int, int] | None:
         return ensemble.georeference.x, ensemble.georeference.y
     sphere = sphere_of(model.coordinates)
     if sphere is not None:
-        lon, lat = (input_number(ensemble, given) for given in sphere)
+        lon, lat = (view.input_number(ensemble, given) for given in sphere)
         return lon, lat
     return (0, 1) if ensemble.n_columns == 2 else None
 
@@ -218,32 +204,30 @@ def frame_on_the_ground(model: LSGPEstimator, columns: tuple[int, int], X: Array
     return MapFrame(columns, sides, float(aspect) if is_even else None)
 
 
-def sides_of(
-    model: LSGPEstimator, X: Array, columns: tuple[int, int] = (0, 1)
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def sides_of(model: LSGPEstimator, X: Array, columns: tuple[int, int] = (0, 1)) -> Sides:
     """Ends of the two axes that show rows X, no farther than the poles."""
-    east, north = (possible(model.ensemble_, j, *style.limits(X[:, j], MARGIN)) for j in columns)
+    east, north = (
+        view.possible(model.ensemble_, j, *style.limits(X[:, j], MARGIN)) for j in columns
+    )
     return east, north
 
 
 def density(model: LSGPEstimator, frame: MapFrame, n: int) -> Array:
     """Training rows in each cell, (rows, columns), the first row in the south; NaN for none."""
     ensemble = model.ensemble_
-    everything = in_one_piece(ensemble, inputs_of_rows(ensemble, np.arange(ensemble.n_rows)))
+    everything = view.in_one_piece(
+        ensemble, view.inputs_of_rows(ensemble, np.arange(ensemble.n_rows))
+    )
     x, y = (everything[:, j] for j in frame.columns)
     counts = np.histogram2d(y, x, bins=frame.shape(n), range=frame.sides[::-1])[0]
     return np.where(counts > 0, counts, np.nan)
 
 
-def _sides(
-    model: LSGPRegressor, bounds: ArrayLike | None, X: Array
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Of the rectangle that was asked for, by its corners or by points that it holds."""
-    if bounds is None:
-        return sides_of(model, in_one_piece(model.ensemble_, X))
+def _sides(model: LSGPRegressor, bounds: ArrayLike) -> Sides:
+    """Of a rectangle, given by its ends or by points that it holds."""
     given = np.asarray(bounds, dtype=np.float64)
     if given.shape != (4,):
-        return sides_of(model, in_one_piece(model.ensemble_, style.inputs_of(model, bounds)))
+        return sides_of(model, view.in_one_piece(model.ensemble_, style.inputs_of(model, bounds)))
     west, east, south, north = map(float, given)
     if not (np.all(np.isfinite(given)) and west < east and south < north):
         raise ValueError(
@@ -251,18 +235,3 @@ def _sides(
             "Give (low, high) of the first input, then (low, high) of the second."
         )
     return (west, east), (south, north)
-
-
-def _robust_limits(image: Array) -> tuple[float, float]:
-    """Ends of the colors: of all values, less the outermost ones if they are far off.
-
-    A few pixels beyond the data would otherwise take all of the colors.
-    """
-    values = image[np.isfinite(image)]
-    if len(values) == 0:
-        return 0.0, 1.0
-    inner_low, inner_high = np.quantile(values, [0.005, 0.995])
-    spread = float(inner_high - inner_low)
-    low = max(float(values.min()), float(inner_low) - 0.25 * spread)
-    high = min(float(values.max()), float(inner_high) + 0.25 * spread)
-    return low, high

@@ -15,13 +15,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from lsgp.compute.files import write_text
-from lsgp.compute.text import percent
-from lsgp.ensemble.view import training_rows
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.estimators.regressor import LSGPRegressor
-from lsgp.plotting.style import number
-from lsgp.report import classes, extrapolation, facts, page, predictions, quality, worst
-from lsgp.report import model as about_model
+from lsgp.report.classes import page_of_classes
+from lsgp.report.page import require_extra
+from lsgp.report.regression import page_of_numbers
+from lsgp.report.rows import Request
 
 __all__ = ["write_report"]
 
@@ -72,57 +71,13 @@ def write_report(
     ...     os.listdir(folder)
     ['report.html']
     """
-    page.require_extra()
+    require_extra()
     check_is_fitted(model)
     if y is not None and X is None:
         raise ValueError("y was given without X. Give both, X alone, or neither.")
+    request = Request(model, X, y, n_points, random_state, count_from)
     if isinstance(model, LSGPClassifier):
-        text = classes.page_of_classes(model, X, y, title, n_points, random_state, count_from)
-        write_text(path, text, "report")
-        return
-    names = facts.names_of_targets(model, None if target_names is None else list(target_names))
-    left_out = facts.leave_one_out(model, n_points, random_state)
-    sources = [left_out]
-    queries = None if X is None else facts.given_queries(model, X, n_points, random_state)
-    if X is not None and y is not None:
-        given = facts.given_observations(model, X, y, n_points, random_state)
-        sources += [] if given is None else [given]
-    views = [
-        facts.view(source, k, name, random_state)
-        for source in sources
-        for k, name in enumerate(names[: about_model.MOST_TARGETS])
-    ]
-    sample = training_rows(model.ensemble_, n_points, random_state)
-    found = model.importance()
-    importance, *others = about_model.model_sections(model, names, found, sample.X)
-    sections = [
-        quality.quality_section(views),
-        predictions.predictions_section(model, names[: about_model.MOST_TARGETS], sample),
-        importance,
-        extrapolation.extrapolation_section(model, queries, left_out, found, count_from),
-        worst.worst_section(model, views, found, count_from),
-        *others,
-    ]
-    text = page.write_page(
-        title or f"Model of {', '.join(names[:3])}{' …' if len(names) > 3 else ''}",
-        [each for each in sections if each is not None],
-        tiles=_tiles(model, views),
-        observations=quality.observations_of(views, count_from),
-    )
+        text = page_of_classes(request, title)
+    else:
+        text = page_of_numbers(request, title, target_names)
     write_text(path, text, "report")
-
-
-def _tiles(model: LSGPRegressor, views: Sequence[facts.View]) -> list[tuple[str, str]]:
-    """The numbers to see first: of the first target, on the data given for it where there are."""
-    first = next((v for v in views if v.observations.key == "given"), views[0])
-    scores, where = first.calibration, f"{first.observations.label.lower()}, {first.name}"
-    tiles = [about_model.training_rows_tile(model)]
-    if first.observations.key == "given":
-        tiles.append((f"{scores.n:,}", "given rows to judge it by"))
-    return [
-        *tiles,
-        (number(first.explained_variance, 3), f"R² ({where})"),
-        (number(scores.rmse), f"RMSE ({where})"),
-        (number(scores.crps), f"CRPS ({where})"),
-        (percent(scores.coverage_at(0.9)), f"in 90 % intervals ({where})"),
-    ]

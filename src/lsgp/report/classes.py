@@ -4,28 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
+from numpy.typing import NDArray
 
 from lsgp.compute.text import percent
-from lsgp.ensemble.class_assessment import ClassAssessment, assess_classes
+from lsgp.ensemble.assessment import ClassAssessment, assess_classes
 from lsgp.ensemble.classify import classification_of
-from lsgp.ensemble.view import EncodedRows, inputs_of_rows, target_names, training_rows
+from lsgp.ensemble.view import EncodedRows, target_names
 from lsgp.estimators.classifier import LSGPClassifier
 from lsgp.inputs.labels import encode_labels
 from lsgp.plotting.classes import plot_decision, plot_reliability
-from lsgp.plotting.style import number, sample
-from lsgp.report import model as about_model
-from lsgp.report.page import Section, section, write_page
+from lsgp.plotting.style import Axes, number
+from lsgp.report.model import model_sections, training_rows_tile
+from lsgp.report.page import Section, Table, as_percent, section, write_page
+from lsgp.report.rows import Queries, Request
 from lsgp.report.svg import picture
-from lsgp.report.tables import Number, Table, table
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 
@@ -40,127 +36,82 @@ MOST_CLASSES = 40
 class Judged(NamedTuple):
     """Rows with their labels and probabilities."""
 
-    label: str
-    rows: NDArray[np.int64]
-    X: Array
+    queries: Queries
     codes: NDArray[np.int64]
     proba: Array
-    assessment: ClassAssessment
-    is_left_out: bool
+    scores: ClassAssessment
 
 
-def page_of_classes(
-    model: LSGPClassifier,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
-    title: str | None,
-    n_points: int,
-    random_state: int,
-    count_from: int = 0,
-) -> str:
+def page_of_classes(request: Request, title: str | None) -> str:
     """The whole page."""
-    own, names = classification_of(model.ensemble_), target_names(model.ensemble_)
-    judged = [_left_out(model, n_points, random_state)]
-    if X is not None and y is not None:
-        judged.append(_given(model, X, y, n_points, random_state))
-    shown = training_rows(model.ensemble_, n_points, random_state)
+    model: LSGPClassifier = request.model
+    own = classification_of(model.ensemble_)
+    loo, queries = request.leave_one_out()
+    codes = np.searchsorted(model.classes_, loo.observed)
+    judged = [Judged(queries, codes, loo.probabilities, loo.assessment)]
+    if request.X is not None and request.y is not None:
+        labels = np.asarray(request.y).ravel()
+        queries = request.given(request.read_inputs())
+        codes = encode_labels(labels, model.classes_, "classes of the model")[queries.rows]
+        log_proba = model.predict_log_proba(EncodedRows(queries.X))
+        scores = assess_classes(log_proba, codes, own.class_names)
+        judged.append(Judged(queries, codes, np.exp(log_proba), scores))
+    decisions = []
+    if model.n_features_in_ == 2 and model.ensemble_.encoder is None:
+        chart = picture(
+            lambda ax: plot_decision(model, n_points=N_POINTS, ax=ax),
+            "The likeliest class over two inputs",
+        )
+        decisions = [section("decisions", "Decisions", {"chart": chart})]
+    names, X = target_names(model.ensemble_), request.sample().X
     sections = [
         _quality(judged),
-        _decisions(model),
-        *_cases(model, judged[-1], count_from),
-        *about_model.model_sections(model, names, model.importance(), shown.X),
+        *decisions,
+        *_cases(request, judged[-1]),
+        *model_sections(model, names, model.importance(), X),
     ]
-    return write_page(
-        title or f"Model of {own.label_name or 'labels'}",
-        [each for each in sections if each is not None],
-        tiles=_tiles(model, judged[0].assessment),
-    )
-
-
-def _left_out(model: LSGPClassifier, n_points: int, random_state: int) -> Judged:
-    found = model.loo(n_points=n_points, random_state=random_state)
-    codes = np.searchsorted(model.classes_, found.observed)
-    X = inputs_of_rows(model.ensemble_, found.rows)
-    return Judged(
-        "Leave-one-out", found.rows, X, codes, found.probabilities, found.assessment, True
-    )
-
-
-def _given(
-    model: LSGPClassifier, X: ArrayLike, y: ArrayLike, n_points: int, random_state: int
-) -> Judged:
-    encoder = model.ensemble_.encoder
-    inputs = check_array(X, dtype=np.float64) if encoder is None else encoder.encode(X)
-    codes = encode_labels(np.asarray(y).ravel(), model.classes_, "classes of the model")
-    rows = sample(np.arange(len(inputs)), n_points, random_state)
-    log_proba = model.predict_log_proba(EncodedRows(inputs[rows]))
-    names = classification_of(model.ensemble_).class_names
-    assessment = assess_classes(log_proba, codes[rows], names)
-    return Judged(
-        "Given data", rows, inputs[rows], codes[rows], np.exp(log_proba), assessment, False
-    )
-
-
-def _tiles(model: LSGPClassifier, scores: ClassAssessment) -> list[tuple[str, str]]:
-    return [
-        about_model.training_rows_tile(model, f", {len(model.classes_)} classes"),
+    scores = judged[0].scores
+    tiles = [
+        training_rows_tile(model, f", {len(model.classes_)} classes"),
         (number(scores.log_loss), "log loss (leave-one-out)"),
         (percent(scores.error), "error (leave-one-out)"),
         (number(scores.brier_score, 3), "Brier score (leave-one-out)"),
         (number(scores.calibration_error, 2), "calibration error (leave-one-out)"),
     ]
+    return write_page(title or f"Model of {own.label_name or 'labels'}", sections, tiles=tiles)
 
 
 def _quality(judged: Sequence[Judged]) -> Section:
-    columns = ["predictions", "rows", "log loss", "error", "Brier score", "calibration error"]
-    rows: list[list[object]] = [
-        [
-            one.label,
-            one.assessment.n,
-            one.assessment.log_loss,
-            Number(one.assessment.error, percent(one.assessment.error)),
-            one.assessment.brier_score,
-            one.assessment.calibration_error,
-        ]
-        for one in judged
-    ]
-    return section(
-        "quality",
-        "Accuracy",
-        "class_quality",
-        scores=table(columns, rows),
-        panels=[(one.label, _reliability(one), _confusion(one.assessment)) for one in judged],
-        n_classes=len(judged[0].assessment.class_names),
+    scores = [one.scores for one in judged]
+    table = Table.of(
+        ("predictions", [one.queries.label for one in judged]),
+        ("rows", [score.n for score in scores]),
+        ("log loss", [score.log_loss for score in scores]),
+        ("error", as_percent(score.error for score in scores)),
+        ("Brier score", [score.brier_score for score in scores]),
+        ("calibration error", [score.calibration_error for score in scores]),
     )
+    names = scores[0].class_names
+    panels = []
+    for one in judged:
+        confusion = None
+        if len(names) <= MOST_CLASSES:
+            counts = zip(names, one.scores.confusion.tolist(), strict=True)
+            confusion = Table(["observed", *names], [[name, *row] for name, row in counts])
+        chart = picture(
+            partial(_draw_reliability, scores=one.scores),
+            f"Share of right predictions by their probability ({one.queries.label.lower()})",
+        )
+        panels.append((one.queries.label, chart, confusion))
+    facts = {"scores": table, "panels": panels, "n_classes": len(names)}
+    return section("quality", "Accuracy", facts, "class_quality")
 
 
-def _reliability(judged: Judged) -> Markup:
-    def draw(ax: Axes) -> None:
-        plot_reliability(judged.assessment, ax=ax).set_title("", loc="left")
-
-    said = "Share of right predictions by their probability"
-    return picture(draw, f"{said} ({judged.label.lower()})")
+def _draw_reliability(ax: Axes, scores: ClassAssessment) -> None:
+    plot_reliability(scores, ax=ax).set_title("", loc="left")
 
 
-def _confusion(scores: ClassAssessment) -> Table | None:
-    """Observed classes (rows) and predicted ones (columns); None if there are too many."""
-    if len(scores.class_names) > MOST_CLASSES:
-        return None
-    lines = zip(scores.class_names, scores.confusion.tolist(), strict=True)
-    return table(["observed", *scores.class_names], [[name, *counts] for name, counts in lines])
-
-
-def _decisions(model: LSGPClassifier) -> Section | None:
-    if model.n_features_in_ != 2 or model.ensemble_.encoder is not None:
-        return None
-    chart = picture(
-        lambda ax: plot_decision(model, n_points=N_POINTS, ax=ax),
-        "The likeliest class over two inputs",
-    )
-    return section("decisions", "Decisions", chart=chart)
-
-
-def _cases(model: LSGPClassifier, judged: Judged, count_from: int) -> list[Section]:
+def _cases(request: Request, judged: Judged) -> list[Section]:
     """The most doubtful rows, and the rows with the surest wrong predictions."""
     top = np.sort(judged.proba, axis=1)
     margin = top[:, -1] - (top[:, -2] if top.shape[1] > 1 else 0.0)
@@ -169,52 +120,38 @@ def _cases(model: LSGPClassifier, judged: Judged, count_from: int) -> list[Secti
     is_wrong = judged.proba.argmax(axis=1) != judged.codes
     wrong = np.argsort(np.where(is_wrong, chance, np.inf), kind="stable")
     wrong = wrong[: min(N_LISTED, int(is_wrong.sum()))]
-    return [
-        section(
-            key,
-            label,
-            "class_rows",
-            source=judged.label,
-            count_from=count_from,
-            is_of_wrong=key == "wrong",
-            rows=_case_table(model, judged, places, count_from) if len(places) else None,
-        )
-        for key, label, places in (
-            ("doubtful", "Doubtful rows", doubtful),
-            ("wrong", "Wrong rows", wrong),
-        )
-    ]
+    sections = []
+    for key, label, places in (
+        ("doubtful", "Doubtful rows", doubtful),
+        ("wrong", "Wrong rows", wrong),
+    ):
+        rows = _case_table(request, judged, places) if len(places) else None
+        facts = {"key": key, "source": judged.queries.label, "count_from": request.count_from}
+        sections.append(section(key, label, {**facts, "rows": rows}, "class_rows"))
+    return sections
 
 
-def _case_table(
-    model: LSGPClassifier, judged: Judged, places: NDArray[np.intp], count_from: int
-) -> Table:
-    names = classification_of(model.ensemble_).class_names
-    explained = model.explain(
-        EncodedRows(judged.X[places]),
-        exclude=judged.rows[places] if judged.is_left_out else None,
-    )
-    rows = []
-    for k, i in enumerate(places.tolist()):
-        likeliest = int(judged.proba[i].argmax())
+def _case_table(request: Request, judged: Judged, places: NDArray[np.intp]) -> Table:
+    model, count_from = request.model, request.count_from
+    names = np.array(classification_of(model.ensemble_).class_names, dtype=object)
+    queries, proba, codes = judged.queries.at(places), judged.proba[places], judged.codes[places]
+    explained = model.explain(EncodedRows(queries.X), exclude=queries.exclude)
+    likeliest, each = proba.argmax(axis=1), np.arange(len(places))
+    why = []
+    for k in each.tolist():
         near = explained.of_query(k)
-        strongest = np.argsort(-np.abs(near.contributions[:, likeliest]), kind="stable")
-        why = ", ".join(
-            f"row {near.rows[j] + count_from} ({near.labels[j]}) "
-            f"{100 * near.contributions[j, likeliest]:+.1f}".replace("-", "−")
-            for j in strongest[:N_NEIGHBORS].tolist()
-        )
-        own, best = float(judged.proba[i, judged.codes[i]]), float(judged.proba[i, likeliest])
-        rows.append(
-            [
-                int(judged.rows[i]) + count_from,
-                names[judged.codes[i]],
-                names[likeliest],
-                Number(own, percent(own)),
-                Number(best, percent(best)),
-                why,
-            ]
-        )
-    columns = ["row", "observed", "predicted", "probability of the observed"]
-    columns += ["of the predicted", "moved most by (percent)"]
-    return table(columns, rows)
+        moved = 100.0 * near.contributions[:, likeliest[k]]
+        strongest = np.argsort(-np.abs(moved), kind="stable")[:N_NEIGHBORS].tolist()
+        said = [
+            f"row {near.rows[j] + count_from} ({near.labels[j]}) {moved[j]:+.1f}".replace("-", "−")
+            for j in strongest
+        ]
+        why.append(", ".join(said))
+    return Table.of(
+        ("row", queries.rows + count_from),
+        ("observed", names[codes]),
+        ("predicted", names[likeliest]),
+        ("probability of the observed", as_percent(proba[each, codes])),
+        ("of the predicted", as_percent(proba[each, likeliest])),
+        ("moved most by (percent)", why),
+    )

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page around its sections: one file, which asks nothing of the network."""
+"""The page around its sections: one file, which asks nothing of the network; and its tables."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from lsgp import __version__
 from lsgp.compute.text import count, percent
@@ -18,7 +20,6 @@ from lsgp.plotting.style import number
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 
 class Section(NamedTuple):
@@ -26,7 +27,64 @@ class Section(NamedTuple):
 
     key: str
     label: str
-    body: Markup
+    body: str  # HTML
+
+
+class Number(NamedTuple):
+    """A number of a table that is shown in its own way."""
+
+    value: float
+    text: str
+
+
+class Bar(NamedTuple):
+    """A small bar to the left or right of a middle line."""
+
+    share: float  # of the length, between -1 and 1
+
+
+class Table(NamedTuple):
+    """Columns and rows of texts, numbers, None, `Number` and `Bar`."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    @classmethod
+    def of(cls, *columns: tuple[str, Iterable[object]]) -> Table:
+        """A table of columns with their names."""
+        names, values = zip(*columns, strict=True)
+        return cls(names, list(zip(*values, strict=True)))
+
+    def is_text(self, column: int) -> bool:
+        """Whether all cells of a column are texts."""
+        return all(sort_key(row[column]) is None for row in self.rows)
+
+
+def as_percent(shares: Iterable[float]) -> list[Number]:
+    """Cells of shares."""
+    return [Number(float(share), percent(float(share))) for share in shares]
+
+
+def sort_key(value: object) -> str | None:
+    """The number that sorts a cell, as JavaScript reads it; None for texts."""
+    if value is None:
+        return "NaN"
+    if isinstance(value, Number):
+        value = float(value.value)
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else None
+
+
+def cell_text(value: object) -> str:
+    """The text of a cell."""
+    if isinstance(value, Number):
+        return value.text
+    if isinstance(value, (int, np.integer)):
+        return f"{int(value):,}"
+    if isinstance(value, (float, np.floating)):
+        return number(value)
+    return "–" if value is None else str(value)
 
 
 def require_extra() -> None:
@@ -40,12 +98,12 @@ def require_extra() -> None:
         )
 
 
-def section(key: str, label: str, template: str | None = None, **facts: object) -> Section:
+def section(
+    key: str, label: str, facts: Mapping[str, object], template: str | None = None
+) -> Section:
     """The section that a template, by default of the name of its key, makes of facts."""
-    from markupsafe import Markup
-
     text = _environment().get_template(f"{template or key}.html").render(facts)
-    return Section(key, label, Markup(text))
+    return Section(key, label, text)
 
 
 def write_page(
@@ -67,24 +125,20 @@ def write_page(
         for name in ("page.css", "page.js")
     )
     now = datetime.now().astimezone()
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            subtitle=subtitle or f"lsgp {__version__} · {now:%Y-%m-%d %H:%M %Z}",
-            tiles=tiles,
-            sections=sections,
-            observations=observations or {},
-            foot=foot
-            or f"Written by lsgp {__version__}. Everything on this page is in this file: it loads "
-            "nothing.",
-            style=style,
-            script=script,
-            # Nothing else runs, whatever the names in the data are.
-            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        )
-    )
+    own_foot = f"Written by lsgp {__version__}. Everything on this page is in this file: it loads "
+    facts = {
+        "title": title,
+        "subtitle": subtitle or f"lsgp {__version__} · {now:%Y-%m-%d %H:%M %Z}",
+        "tiles": tiles,
+        "sections": sections,
+        "observations": observations or {},
+        "foot": foot or f"{own_foot}nothing.",
+        "style": style,
+        "script": script,
+        # Nothing else runs, whatever the names in the data are.
+        "digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+    return _environment().get_template("page.html").render(facts)
 
 
 @cache
@@ -99,5 +153,6 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.filters.update(number=number, percent=percent, count=count)
+    made.filters.update(sort_key=sort_key, cell_text=cell_text)
     made.globals["m"] = made.get_template("macros.html").module
     return made

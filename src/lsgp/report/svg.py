@@ -8,15 +8,11 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from lsgp.plotting import style
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lsgp.plotting.style import Axes
 
 #: Inches of axes that fill a column, of one of several small ones, and the height of a row.
 WIDE, SMALL, ROW = (4.7, 3.0), (2.9, 2.1), 0.25
@@ -25,16 +21,19 @@ WIDE, SMALL, ROW = (4.7, 3.0), (2.9, 2.1), 0.25
 LARGEST = 1.5
 
 #: Colors of pictures, and the variables of the style sheet that stand for them.
-VARIABLES = {
-    "#000000": "--ink",
-    "#ffffff": "--paper",
-    "#1f77b4": "--mark",  # matplotlib's own first color, inside of marks without an inside
-    style.INK.lower(): "--ink",
-    style.GRAY.lower(): "--soft",
-    style.PALE.lower(): "--pale",
-    style.BLUE.lower(): "--mark",
-    style.SKY.lower(): "--bar",
-    style.VERMILLION.lower(): "--warn",
+COLORS = {
+    color.lower(): f"var({name})"
+    for color, name in (
+        ("#000000", "--ink"),
+        ("#ffffff", "--paper"),
+        ("#1f77b4", "--mark"),  # matplotlib's own first color, inside of marks without an inside
+        (style.INK, "--ink"),
+        (style.GRAY, "--soft"),
+        (style.PALE, "--pale"),
+        (style.BLUE, "--mark"),
+        (style.SKY, "--bar"),
+        (style.VERMILLION, "--warn"),
+    )
 }
 
 #: What differs from matplotlib's own defaults; the user's settings do not matter.
@@ -57,41 +56,28 @@ FONT, PAGE_FONT = "'DejaVu Sans', sans-serif", "system-ui, sans-serif"
 
 def picture(
     draw: Callable[[Axes], object], description: str, size: tuple[float, float] = WIDE
-) -> Markup:
-    """What ``draw`` draws on the axes of a new figure, as SVG.
+) -> str:
+    """What ``draw`` draws on the axes of a new figure, as SVG for a page.
 
-    ``description`` is for those who do not see it; the size is in inches.
+    Ids are its own, colors are those of the page. ``description`` is for those who do not see it;
+    the size is in inches.
     """
     from matplotlib import style as styles
     from matplotlib.figure import Figure
 
+    file, tips = io.StringIO(), list[Sequence[str | int]]()
     with warnings.catch_warnings(), styles.context(["default", SETTINGS]):
         # Browsers have other fonts for the glyphs that this one lacks.
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure = Figure(figsize=size)
         # The axes fill it; names around them make the picture larger when it is saved.
         draw(style.one_axes(figure.add_axes((0.0, 0.0, 1.0, 1.0))))
-        return embed(figure, description)
-
-
-def embed(figure: Figure, description: str) -> Markup:
-    """The figure as an element of a page, with ids of its own and the colors of the page."""
-    from markupsafe import Markup
-
-    tips: list[Sequence[str | int]] = []
-    for artist in figure.findobj(style.TIPS.__contains__):
-        artist.set_gid(f"tips-{len(tips)}")
-        tips.append(style.TIPS[artist])
-    file = io.StringIO()
-    figure.patch.set_visible(False)
-    figure.savefig(
-        file,
-        format="svg",
-        transparent=True,
-        bbox_inches="tight",
-        pad_inches=0.03,
-        metadata={"Date": None},
-    )
+        for artist in figure.findobj(style.TIPS.__contains__):
+            artist.set_gid(f"tips-{len(tips)}")
+            tips.append(style.TIPS[artist])
+        figure.patch.set_visible(False)
+        around: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.03}
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None}, **around)
     # Names may hold any character, and XML only some.
     text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", file.getvalue())
     key = "p" + hashlib.sha256((description + text).encode()).hexdigest()[:8]
@@ -102,15 +88,11 @@ def embed(figure: Figure, description: str) -> Markup:
         _tell(root, f"tips-{k}", each)
     _clean(root, {name: f"{key}-{k}" for k, name in enumerate(used)})
     box = root.attrib["viewBox"]
-    root.attrib = {
-        "class": "chart",
-        "viewBox": box,
-        # As wide as its place, but no wider than that letters are as large as those around it.
-        "style": f"max-width: {LARGEST * float(box.split()[2]):.0f}px",
-        "role": "img",
-        "aria-label": description,
-    }
-    return Markup(ET.tostring(root, encoding="unicode"))
+    # As wide as its place, but no wider than that letters are as large as those around it.
+    width = f"max-width: {LARGEST * float(box.split()[2]):.0f}px"
+    root.attrib = {"class": "chart", "viewBox": box, "style": width, "role": "img"}
+    root.attrib["aria-label"] = description
+    return ET.tostring(root, encoding="unicode")
 
 
 def _tell(root: ET.Element, gid: str, tips: Sequence[str | int]) -> None:
@@ -121,7 +103,7 @@ def _tell(root: ET.Element, gid: str, tips: Sequence[str | int]) -> None:
     # Markers are used where they are; bars, and a few marks of other kinds, are paths.
     marks = group.findall(".//use") or [*group.findall("path"), *group.findall("g/path")]
     if len(marks) != len(tips):
-        # Those that are not finite are not drawn: better no text than that of another mark.
+        # Marks that are not finite are not drawn: better no text than that of another mark.
         return
     for mark, tip in zip(marks, tips, strict=True):
         mark.set("data-tip" if isinstance(tip, str) else "data-i", str(tip))
@@ -145,19 +127,11 @@ def _clean(root: ET.Element, names: dict[str, str]) -> None:
         if element.get("transform", "").startswith("rotate(-0 "):
             del element.attrib["transform"]
         for name, value in element.attrib.items():
-            element.set(name, _attribute(name, value, names))
-
-
-def _attribute(name: str, value: str, names: dict[str, str]) -> str:
-    if name in ("href", "clip-path"):
-        return re.sub("#([^)]+)", lambda found: f"#{names[found[1]]}", value)
-    if name in ("d", "x", "y"):
-        return re.sub(r"(\.\d\d)\d+", r"\1", " ".join(value.split()))
-    if name == "style":
-        value = re.sub(r"image-rendering:[\w-]+;?", "", value).replace(FONT, PAGE_FONT)
-        return re.sub("#[0-9a-f]{6}", lambda found: _color(found[0]), value)
-    return value
-
-
-def _color(color: str) -> str:
-    return f"var({VARIABLES[color]})" if color in VARIABLES else color
+            if name in ("href", "clip-path"):
+                value = re.sub("#([^)]+)", lambda found: f"#{names[found[1]]}", value)
+            elif name in ("d", "x", "y"):
+                value = re.sub(r"(\.\d\d)\d+", r"\1", " ".join(value.split()))
+            elif name == "style":
+                value = re.sub(r"image-rendering:[\w-]+;?", "", value).replace(FONT, PAGE_FONT)
+                value = re.sub("#[0-9a-f]{6}", lambda found: COLORS.get(found[0], found[0]), value)
+            element.set(name, value)

@@ -14,17 +14,12 @@ the query alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lsgp import _core
-from lsgp.search.contract import Neighborhoods, SearchIndex, SearchRequest
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.growing import grow
-from lsgp.search.index import LEAF_SIZE, NeighborIndex, build_index
+from lsgp.search.contract import Array, Exclusions, Rows, SearchIndex, SearchRequest
+from lsgp.search.index import NeighborIndex, build_index
 
 #: With fewer inputs an exact search opens few leaves more, and is nearly as fast: see
 #: `benchmarks/approximate_search.py`.
@@ -40,127 +35,15 @@ N_PROBES = 200
 REACHES = np.linspace(0.02, 1.0, 50)
 
 
-class Codes(NamedTuple):
-    """The points of a tree, and its boxes, in few bits: see `_core/approximate.h`."""
-
-    halves: NDArray[np.uint8]  # (n_leaves, d, LEAF_SIZE / 2)
-    points: NDArray[np.uint8]  # (n_leaves, LEAF_SIZE, d)
-    leaf_boxes: NDArray[np.uint8]  # (n_groups, 2, d, GROUP)
-    group_boxes: NDArray[np.uint8]  # (n_regions, 2, d, GROUP)
-
-
-def code_shapes(n_leaves: int, d: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of the arrays of `Codes`."""
-    boxes = 2, d, _core.core.GROUP
-    return {
-        "halves": (n_leaves, d, LEAF_SIZE // 2),
-        "points": (n_leaves, LEAF_SIZE, d),
-        "leaf_boxes": (_core.core.n_groups(n_leaves), *boxes),
-        "group_boxes": (_core.core.n_regions(n_leaves), *boxes),
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class ApproximateIndex:
-    """A tree with its points in codes, a `SearchIndex`."""
-
-    tree: NeighborIndex
-    codes: Codes
-    reach: float
-    recall: float
-
-    @property
-    def n(self) -> int:
-        return self.tree.n
-
-    @property
-    def d(self) -> int:
-        return self.tree.d
-
-    @property
-    def unit(self) -> NDArray[np.float64]:
-        return self.tree.unit
-
-    def describe(self) -> str:
-        return (
-            f"approximate search (recall {self.recall:.3f}) among {self.n} points of {self.d} "
-            f"inputs, bounding-box tree with {len(self.tree.leaves)} leaves"
-        )
-
-    def search(self, request: SearchRequest) -> NDArray[np.int32]:
-        if request.n_neighbors is None:
-            return self.tree.search(request)
-        return self._nearest(request, request.n_neighbors, None)
-
-    def measure(self, request: SearchRequest) -> Neighborhoods:
-        if request.n_neighbors is None:
-            return self.tree.measure(request)
-        squares = np.empty((len(request.queries), max(request.n_neighbors, 0)))
-        return Neighborhoods(self._nearest(request, request.n_neighbors, squares), squares)
-
-    def count(self, request: SearchRequest) -> NDArray[np.int64]:
-        return self.tree.count(request)
-
-    def add_rows(self, X: NDArray[np.float64]) -> SearchIndex:
-        return grow(self, X / self.unit)
-
-    def keep_rows(self, kept: NDArray[np.bool_]) -> ApproximateIndex:
-        return self.of_tree(self.tree.keep_rows(kept))
-
-    def compact(self) -> ApproximateIndex:
-        return self.of_tree(self.tree.compact())
-
-    def points(self) -> NDArray[np.float64]:
-        return self.tree.points()
-
-    def of_points(self, points: NDArray[np.float64]) -> ApproximateIndex:
-        return self.of_tree(self.tree.of_points(points))
-
-    def of_tree(self, tree: NeighborIndex) -> ApproximateIndex:
-        """Another tree, searched with the same reach."""
-        return self if tree is self.tree else encode(tree, self.reach, self.recall)
-
-    def _nearest(
-        self,
-        request: SearchRequest,
-        n_neighbors: int,
-        squares: NDArray[np.float64] | None,  # (q, n_neighbors), written
-    ) -> NDArray[np.int32]:
-        coded = self.tree.tree, *self.codes, self.reach
-        entered, exclusions = self.tree.enter(request), request.exclusions.arguments(self.unit)
-        neighbors = np.empty((len(request.queries), n_neighbors), np.int32)
-        _core.core.find_near(*coded, *entered, exclusions, neighbors, squares)
-        return neighbors
-
-
-def encode(tree: NeighborIndex, reach: float, recall: float) -> ApproximateIndex:
-    """The tree with its points in codes."""
-    shapes = code_shapes(len(tree.leaves), tree.d)
-    codes = Codes(**{name: np.empty(shape, np.uint8) for name, shape in shapes.items()})
-    _core.core.encode_tree(tree.tree, *codes)
-    return ApproximateIndex(tree, codes, reach, recall)
-
-
-def approximate(
-    index: SearchIndex, lengthscale: NDArray[np.float64], n_neighbors: int | None
-) -> SearchIndex:
+def approximate(index: SearchIndex, lengthscale: Array, n_neighbors: int | None) -> SearchIndex:
     """The index for approximate searches of so many neighbors in a metric, if these pay.
 
     None: all within a radius, which are searched exactly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.search.approximate import approximate
-    >>> from lsgp.search.index import build_index
-    >>> X = np.random.default_rng(0).uniform(size=(20_000, 8))
-    >>> index = approximate(build_index(X, np.ones(8)), np.ones(8), 64)
-    >>> bool(0.985 < index.recall < 1)
-    True
     """
-    tree = index.tree if isinstance(index, ApproximateIndex) else index
-    is_many = tree.n >= FEWEST_ROWS and tree.d >= FEWEST_INPUTS
-    if not isinstance(tree, NeighborIndex) or n_neighbors is None or not is_many:
+    if not isinstance(index, NeighborIndex):
+        return index
+    tree = index if index.codes is None else replace(index, codes=None, reach=1.0, recall=1.0)
+    if n_neighbors is None or tree.n < FEWEST_ROWS or tree.d < FEWEST_INPUTS:
         return tree
     # Evenly over the leaves, so over the data; the one for the choice, the next for the measure.
     rows = tree.order.reshape(-1)
@@ -168,7 +51,7 @@ def approximate(
     probes = rows[np.linspace(0, len(rows) - 1, 2 * N_PROBES).astype(np.intp)]
     chosen_on = _Probes(tree, probes[::2], lengthscale, n_neighbors)
     measured_on = _Probes(tree, probes[1::2], lengthscale, n_neighbors)
-    coded = index if isinstance(index, ApproximateIndex) else encode(tree, 1.0, 1.0)
+    coded = tree.encoded(1.0, 1.0) if index.codes is None else index
     low, high = 0, len(REACHES)  # the least that suffices is among these
     while low < high:
         middle = (low + high) // 2
@@ -182,35 +65,27 @@ def approximate(
     return replace(chosen, recall=measured_on.recall(chosen))
 
 
-def rebuild(
-    index: SearchIndex, X: NDArray[np.float64], unit: NDArray[np.float64], n_threads: int = 1
-) -> SearchIndex:
+def rebuild(index: SearchIndex, X: Array, unit: Array, n_threads: int = 1) -> SearchIndex:
     """An index of the rows X in another unit, searched as this one is."""
     tree = build_index(X, unit, n_threads)
-    return index.of_tree(tree) if isinstance(index, ApproximateIndex) else tree
+    return tree.searched_as(index) if isinstance(index, NeighborIndex) else tree
 
 
 class _Probes:
     """Some rows whose neighbors, without themselves, are known."""
 
-    def __init__(
-        self,
-        tree: NeighborIndex,
-        rows: NDArray[np.int32],
-        lengthscale: NDArray[np.float64],
-        n_neighbors: int,
-    ) -> None:
+    def __init__(self, tree: NeighborIndex, rows: Rows, lengthscale: Array, m: int) -> None:
         place = np.flatnonzero(np.isin(tree.order, rows))
         leaf, within = np.divmod(place, tree.order.shape[1])
         queries = np.ascontiguousarray(tree.leaves[leaf, :, within] * tree.unit)
         themselves = Exclusions(np.ascontiguousarray(tree.order.reshape(-1)[place]))
-        self.request = SearchRequest(queries, lengthscale, n_neighbors, themselves)
+        self.request = SearchRequest(queries, lengthscale, m, themselves)
         exact = tree.measure(self.request)
         is_there = exact.neighbors >= 0
         self.last = np.max(exact.squares, axis=1, where=is_there, initial=0.0)
         self.n_true = max(int(np.count_nonzero(is_there)), 1)
 
-    def recall(self, index: ApproximateIndex) -> float:
+    def recall(self, index: NeighborIndex) -> float:
         """Share of the neighbors that are found; of equally distant ones, any counts."""
         found = index.measure(self.request)
         is_right = (found.neighbors >= 0) & (found.squares <= self.last[:, None])

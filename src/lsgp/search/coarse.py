@@ -8,18 +8,23 @@ follows from the rows alone, whatever happened to the index before.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsgp import _core
-from lsgp.compute.memory import empty_aligned
-from lsgp.search.arrays import require_array, require_scale
-from lsgp.search.contract import SearchIndex, SearchRequest
-from lsgp.search.exclusions import NO_EXCLUSIONS, Exclusions
-
-Array = NDArray[np.float64]
+from lsgp.search.contract import (
+    NO_EXCLUSIONS,
+    Array,
+    Exclusions,
+    Rows,
+    SearchIndex,
+    SearchRequest,
+    require_array,
+    require_scale,
+)
+from lsgp.search.index import empty_aligned
 
 #: Rows of the smallest nodes. Nodes are then half as many as rows. With fewer, pairs of rows would
 #: stand as one, which saves little.
@@ -32,9 +37,9 @@ class CoarseTree(NamedTuple):
     """Nodes of rows, numbered as a heap: those of node i are 2i + 1 and 2i + 2."""
 
     leaves: Array  # (n_leaves, d, SMALLEST_NODE) rows divided by the unit, NaN where there is none
-    order: NDArray[np.int32]  # (n_leaves, SMALLEST_NODE) number of each row, -1 for none
+    order: Rows  # (n_leaves, SMALLEST_NODE) number of each row, -1 for none
     boxes: Array  # (n_nodes, 2, d)
-    places: NDArray[np.int32]  # (n,) of each row in the order
+    places: Rows  # (n,) of each row in the order
     unit: Array  # (d,)
     row_shares: Array  # (n,) of the rows in the means of their nodes, 1 / multiplier of the noise
     shares: Array  # (n_nodes,) sums of these
@@ -58,31 +63,26 @@ class CoarseTree(NamedTuple):
 
     def average(self, values: Array) -> Array:
         """Means of the values of rows (n, t) over the rows of each node, (n_nodes, t)."""
-        weighted = self.row_shares[:, None] * values
-        return _sum(self.order, weighted) / self.shares[:, None]
+        return _sum(self.order, self.row_shares[:, None] * values) / self.shares[:, None]
 
     def spans(self, nodes: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the rows of nodes (k,) begin and end in the order of the tree, (k,) each."""
-        n_leaves = len(self.order)
+        k = len(self.order)
         first, last = nodes.astype(np.int64), nodes.astype(np.int64)
-        while (first < n_leaves - 1).any() or (last < n_leaves - 1).any():
-            first = np.where(first < n_leaves - 1, 2 * first + 1, first)
-            last = np.where(last < n_leaves - 1, 2 * last + 2, last)
-        positions = np.empty(self.n_nodes, np.int64)
-        _place_leaves(positions, np.arange(n_leaves))
+        while (first < k - 1).any() or (last < k - 1).any():
+            first = np.where(first < k - 1, 2 * first + 1, first)
+            last = np.where(last < k - 1, 2 * last + 2, last)
+        # Leaves are in the order of memory. The heap's deepest level comes last, and holds the
+        # first leaves: see `_core/tree.h`.
+        first_deepest = (1 << ((2 * k - 1).bit_length() - 1)) - 1
+        positions = (np.arange(self.n_nodes) - first_deepest) % k
         begins, ends = positions[first] * SMALLEST_NODE, (positions[last] + 1) * SMALLEST_NODE
         return begins, np.minimum(ends, self.n)
 
     def nodes_of_size(self, size: int) -> NDArray[np.int64]:
         """Nodes that together hold every row once, of at most so many rows, and half as many."""
-        depth = max(0, int(np.ceil(np.log2(self.n / size))))
-        first = 2**depth - 1
+        first = 2 ** max(0, int(np.ceil(np.log2(self.n / size)))) - 1
         return np.arange(first, min(2 * first + 1, self.n_nodes))
-
-    def rows_of(self, node: int) -> NDArray[np.int32]:
-        """The rows of a node, in the order of the tree."""
-        begins, ends = self.spans(np.array([node]))
-        return self.order.ravel()[begins[0] : ends[0]]
 
 
 class UnitRequest(NamedTuple):
@@ -94,6 +94,10 @@ class UnitRequest(NamedTuple):
     n_units: int
     reach: float  # how many times as far as that many nearest rows units reach
     exclusions: Exclusions = NO_EXCLUSIONS
+
+    @property
+    def size(self) -> int:
+        return len(self.queries)
 
     def block(self, start: int, stop: int) -> UnitRequest:
         """The same for the queries from start to stop - 1."""
@@ -111,7 +115,7 @@ class UnitRequest(NamedTuple):
         return SearchRequest(self.queries, self.tree.unit, size, self.exclusions)
 
 
-def search_units(request: UnitRequest) -> NDArray[np.int32]:
+def search_units(request: UnitRequest) -> Rows:
     """Units of each query (q, n_units), nearest first; -1 where there are fewer.
 
     A node that holds a row that is left out is opened.
@@ -122,16 +126,9 @@ def search_units(request: UnitRequest) -> NDArray[np.int32]:
     nearest = request.row_index.measure(request.of_rows)
     limits = (request.reach * nearest.distances[:, -1]) ** 2
     units = np.full((len(queries), request.n_units), -1, np.int32)
-    _core.core.find_units(
-        (tree.leaves, tree.order, tree.boxes),
-        tree.means,
-        tree.squared_radii,
-        tree.places,
-        queries / tree.unit,
-        limits,
-        exclusions.arguments(tree.unit),
-        units,
-    )
+    nodes = (tree.leaves, tree.order, tree.boxes), tree.means, tree.squared_radii, tree.places
+    excluded = exclusions.arguments(tree.unit)
+    _core.core.find_units(*nodes, queries / tree.unit, limits, excluded, units)
     # As many rows on top of the query leave nothing to reach for.
     is_on_top = limits == 0
     units[is_on_top] = -1
@@ -144,68 +141,30 @@ def build_coarse_tree(X: Array, unit: Array, noise: Array, n_threads: int = 1) -
 
     A row has a share in the means of its nodes of one over the multiplier of its noise (n,): so
     they are the most precise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.search.coarse import UnitRequest, build_coarse_tree, search_units
-    >>> from lsgp.search.index import build_index
-    >>> X = np.linspace(0.0, 1.0, 1001)[:, None]
-    >>> tree = build_coarse_tree(X, np.ones(1), np.ones(1001))
-    >>> request = UnitRequest(tree, build_index(X, np.ones(1)), np.array([[0.5]]), 16, 8.0)
-    >>> units = search_units(request)[0]
-    >>> int(np.count_nonzero(units < 1001))
-    8
-    >>> [len(tree.rows_of(unit - 1001)) for unit in units[units >= 1001]]
-    [4, 8, 4, 8, 16, 16, 32, 32]
     """
     require_array("X", X, np.float64, (None, None))
     n, d = X.shape
     require_scale("unit", unit, d)
     n_leaves = -(-n // SMALLEST_NODE)
+    n_nodes = 2 * n_leaves - 1
     points = empty_aligned((n_leaves * SMALLEST_NODE, d))
     np.divide(X, unit, out=points[:n])
-    order = np.empty((n_leaves, SMALLEST_NODE), np.int32)
-    boxes = np.empty((2 * n_leaves - 1, 2, d))
+    order, boxes = np.empty((n_leaves, SMALLEST_NODE), np.int32), np.empty((n_nodes, 2, d))
     _core.core.build_tree(points, n, order, boxes, n_threads)
     leaves = points.reshape(n_leaves, d, SMALLEST_NODE)
     places = np.empty(n, np.int32)
     is_row = order.ravel() >= 0
     places[order.ravel()[is_row]] = np.flatnonzero(is_row)
     row_shares = 1.0 / np.clip(noise.astype(float), *SHARE_LIMITS)
-    shares = np.empty(2 * n_leaves - 1)
-    means, variances = np.empty((2 * n_leaves - 1, d)), np.empty((2 * n_leaves - 1, d))
+    shares, means, variances = np.empty(n_nodes), np.empty((n_nodes, d)), np.empty((n_nodes, d))
     _core.core.find_moments((leaves, order, boxes), row_shares, shares, means, variances)
-    squares = _sum(order, row_shares[:, None] ** 2)[:, 0]
-    return CoarseTree(
-        leaves,
-        order,
-        boxes,
-        places,
-        unit.copy(),
-        row_shares,
-        shares,
-        squares / shares**2,
-        means,
-        variances,
-        variances.sum(axis=1),
-    )
+    same = _sum(order, row_shares[:, None] ** 2)[:, 0] / shares**2
+    found = row_shares, shares, same, means, variances, variances.sum(axis=1)
+    return CoarseTree(leaves, order, boxes, places, unit.copy(), *found)
 
 
-def _sum(order: NDArray[np.int32], values: Array) -> Array:
+def _sum(order: Rows, values: Array) -> Array:
     """Sums of the values of rows (n, t) over the rows of each node, (n_nodes, t)."""
     sums = np.empty((2 * len(order) - 1, values.shape[1]))
     _core.core.sum_nodes(order, np.ascontiguousarray(values, dtype=float), sums)
     return sums
-
-
-def _place_leaves(nodes: NDArray[Any], leaves: NDArray[Any]) -> None:
-    """Values of leaves, which are in the order of memory, where the heap has them.
-
-    The heap's deepest level comes last, and holds the first leaves: see `_core/tree.h`.
-    """
-    k = len(leaves)
-    first_deepest = (1 << ((2 * k - 1).bit_length() - 1)) - 1
-    n_deepest = 2 * k - 1 - first_deepest
-    nodes[first_deepest:] = leaves[:n_deepest]
-    nodes[k - 1 : first_deepest] = leaves[n_deepest:]

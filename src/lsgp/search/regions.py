@@ -15,17 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lsgp.compute.warn import warn_user
-from lsgp.search.arrays import numbered
-from lsgp.search.contract import SearchIndex, SearchRequest
-from lsgp.search.exclusions import Exclusions
+from lsgp.compute.text import warn_user
+from lsgp.search.contract import Array, Exclusions, Rows, SearchIndex, SearchRequest, numbered
 from lsgp.search.index import build_index
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int32]
 
 #: Queries lie beyond the rows if the median of their distances from the rows is so many times that
 #: of rows from each other, of random test rows it is 1, and larger than medians of as few distances
@@ -88,11 +82,6 @@ class Whereabouts(NamedTuple):
             )
 
 
-class _Proposal(NamedTuple):
-    members: Rows
-    mismatch: float
-
-
 def locate_queries(
     X: Array,
     index: SearchIndex,
@@ -120,10 +109,12 @@ def apart_in_one_input(
     """
     if X.shape[1] == 1:
         return None
-    gaps = [
-        float(np.median(_distances_to_values(asked, own)))
-        for asked, own in zip(where.queries.T, X.T, strict=True)
-    ]
+    gaps = []
+    for asked, own in zip(where.queries.T, X.T, strict=True):
+        ordered = np.concatenate([[-np.inf], np.sort(own), [np.inf]])
+        above = np.searchsorted(ordered, asked).clip(1)
+        nearest = np.minimum(asked - ordered[above - 1], ordered[above] - asked)
+        gaps.append(float(np.median(nearest)))
     widest = int(np.argmax(gaps))
     if gaps[widest] < max(NEARLY * where.usual, 0.5 * float(np.median(where.near))):
         return None
@@ -133,13 +124,6 @@ def apart_in_one_input(
     asked = np.unique(where.queries[:, [widest]], axis=0)
     found = locate_queries(alone, index, asked, groups, rng)
     return (alone, index, found) if found.are_beyond else None
-
-
-def _distances_to_values(asked: Array, values: Array) -> Array:
-    """Distances of numbers from the nearest of others."""
-    ordered = np.concatenate([[-np.inf], np.sort(values), [np.inf]])
-    above = np.searchsorted(ordered, asked).clip(1)
-    return np.asarray(np.minimum(asked - ordered[above - 1], ordered[above] - asked))
 
 
 def hold_out_regions(
@@ -153,44 +137,36 @@ def hold_out_regions(
 
     Rows of a group are held out together.
     """
-    n, queries, near, usual = len(X), where.queries, where.near, where.usual
+    n, queries, near = len(X), where.queries, where.near
     some = np.sort(rng.choice(n, min(n, N_ROWS), replace=False))
-    count = N_REGIONS
+
+    def profile_of(members: Rows) -> Array:
+        outside = some[~np.isin(some, members)]
+        looked_at = rng.permutation(members)[:N_MEMBERS]
+        distances = _nearest_outside(X, index, looked_at, members)
+        return _profile(distances, cdist(X[looked_at], X[outside]))
+
     # Around queries of all distances alike, so that the regions together are like all of them.
     by_distance = np.argsort(near, kind="stable")
-    at = (len(queries) * (np.arange(count) + 0.5) / count).astype(int)
+    at = (len(queries) * (np.arange(N_REGIONS) + 0.5) / N_REGIONS).astype(int)
     chosen = []
     for one in by_distance[at]:
         apart = np.linalg.norm(queries - queries[one], axis=1)
-        around = np.flatnonzero(apart <= AROUND * max(near[one], usual))
+        around = np.flatnonzero(apart <= AROUND * max(near[one], where.usual))
         around = rng.permutation(around)[:N_MEMBERS]
         wanted = _profile(near[around], cdist(queries[around], X[some]))
-        proposals = []
+        proposals: list[tuple[float, Rows]] = []
         for k in range(N_PROPOSED):
-            key = _key(X, int(rng.integers(n)), is_end=bool(k % 2))
+            row = int(rng.integers(n))
+            # Rows are taken from an end of the data in the direction of the row, or around it.
+            key = -(X @ (X[row] - X.mean(axis=0))) if k % 2 else np.linalg.norm(X - X[row], axis=1)
             members = _sized(X, index, key, groups, wanted, rng)
             if len(members) <= LARGEST_WITH_GROUPS * n:
-                mismatch = _mismatch(X, index, members, some, wanted, rng)
-                proposals.append(_Proposal(members, mismatch))
+                mismatch = float(np.abs(profile_of(members) - wanted).mean())
+                proposals.append((mismatch, members))
         if proposals:
-            chosen.append(min(proposals, key=lambda proposal: proposal.mismatch).members)
+            chosen.append(min(proposals, key=lambda proposal: proposal[0])[1])
     return chosen
-
-
-def _mismatch(
-    X: Array,
-    index: SearchIndex,
-    members: Rows,
-    some: NDArray[np.integer],
-    wanted: Array,
-    rng: np.random.Generator,
-) -> float:
-    """How much the distances of a region's rows from the others differ from those wanted."""
-    outside = some[~np.isin(some, members)]
-    looked_at = rng.permutation(members)[:N_MEMBERS]
-    near = _nearest_outside(X, index, looked_at, members)
-    found = _profile(near, cdist(X[looked_at], X[outside]))
-    return float(np.abs(found - wanted).mean())
 
 
 def nearest_distances(index: SearchIndex, points: Array, exclusions: Exclusions) -> Array:
@@ -215,13 +191,6 @@ def _profile(near: Array, far: Array) -> Array:
     return np.log(np.maximum(np.concatenate([np.quantile(near, NEAREST), shares]), tiny))
 
 
-def _key(X: Array, row: int, is_end: bool) -> Array:
-    """What rows are sorted by, (n,), from the first of a region to the last."""
-    if is_end:
-        return np.asarray(-(X @ (X[row] - X.mean(axis=0))))
-    return np.asarray(np.linalg.norm(X - X[row], axis=1))
-
-
 def _sized(
     X: Array,
     index: SearchIndex,
@@ -230,16 +199,20 @@ def _sized(
     wanted: Array,
     rng: np.random.Generator,
 ) -> Rows:
-    """As many of the rows as have the median distance from the others that is wanted.
+    """The first rows by the key (n,), as many as have the wanted median distance from the others.
 
-    Rows of one key leave together.
+    Rows of one key leave together, and so do rows of one group.
     """
     order = numbered(np.argsort(key, kind="stable"), len(X))
     ordered = key[order]
 
     def first(size: float) -> Rows:
-        last = np.searchsorted(ordered, ordered[int(size) - 1], side="right")
-        return closed(order[:last], groups)
+        members = order[: np.searchsorted(ordered, ordered[int(size) - 1], side="right")]
+        if groups is None:
+            return np.sort(members)
+        own = groups[members]
+        of_groups = np.flatnonzero(np.isin(groups, own[own >= 0]))
+        return np.union1d(members, of_groups).astype(np.int32)
 
     low, high = 1.0, max(2.0, LARGEST_REGION * len(order))
     for _ in range(N_STEPS):
@@ -255,12 +228,3 @@ def _sized(
         else:
             high = size
     return first(np.sqrt(low * high))
-
-
-def closed(members: Rows, groups: Rows | None) -> Rows:
-    """With all rows of their groups."""
-    if groups is None:
-        return np.sort(members)
-    own = groups[members]
-    of_groups = np.flatnonzero(np.isin(groups, own[own >= 0]))
-    return np.union1d(members, of_groups).astype(np.int32)

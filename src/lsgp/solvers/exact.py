@@ -3,95 +3,60 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends import backend_named
-from lsgp.backends.contract import Backend, Plan, Resources
-from lsgp.backends.dense_host import dense_for
+from lsgp.backends.contract import Plan, Resources
+from lsgp.backends.dense_host import TILE, are_finite, correlate_with_slopes, dense_for
 from lsgp.backends.dense_single import SingleFactor
-from lsgp.backends.local_system import LocalSystem
+from lsgp.backends.local_system import SMALLEST_VARIANCE, Covariance, LocalSystem, unsolved
 from lsgp.compute.blas import one_blas_thread
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock
+from lsgp.method import contract
 from lsgp.method.arrays import on_host
-from lsgp.method.contract import (
-    LocalProblem,
-    Predictions,
-    QueryGradients,
-    concatenate_results,
-    reorder_results,
-)
-from lsgp.search.contract import SearchIndex
-from lsgp.solvers.exact_gradient import differentiate
-from lsgp.solvers.exact_query import query_system
+from lsgp.method.contract import Predictions, QueryGradients, concatenate_results, reorder_results
+from lsgp.method.trend import TrendPosterior, trend_basis
 from lsgp.solvers.exact_system import ExactSystem, LeftOut
 from lsgp.solvers.failures import Failures
-from lsgp.solvers.solver import Block, RowValues, Smoothed, Smoother, Solver, UnitInfo
+from lsgp.solvers.solver import Block, Rows, RowValues, Smoothed, Smoother, Solver
 
 Array = NDArray[np.float64]
 
 
-class ExactSolver:
-    """Solves from one system of all rows, which is factored once, on first use.
+@dataclass(frozen=True, eq=False)
+class ExactSolver(Solver):
+    """Solves from one system of all rows, which is factored once: that takes seconds for many."""
 
-    The factor is kept because it takes seconds for many rows. It is neither pickled nor copied,
-    because it is large and can be computed again.
-    """
+    factored: InitVar[ExactSystem | None] = None  # the system of these rows, if it is known
+    #: The systems that were factored, by whether they are (planned to be) in single precision.
+    _systems: dict[bool, ExactSystem] = field(init=False, default_factory=dict)
+    _last_left_out: list[LeftOut] = field(init=False, default_factory=list)
+    _lock: ForkableLock = field(init=False, default_factory=ForkableLock)
 
-    def __init__(
-        self,
-        problem: LocalProblem,
-        index: SearchIndex,
-        n_neighbors: int,
-        backend_name: str,
-        system: ExactSystem | None = None,
-    ) -> None:
-        self.problem = problem
-        self.index = index
-        self.n_neighbors = n_neighbors  # at least as many as there are rows
-        self.backend_name = backend_name
-        self._system = system
-        self._joint_system: ExactSystem | None = None
-        self._lock = ForkableLock()
-        self._left_out: LeftOut | None = None  # the group that was left out last
+    def __post_init__(self, factored: ExactSystem | None) -> None:
+        if factored is not None:
+            self._systems[self.problem.model.is_single] = factored
 
-    @property
-    def backend(self) -> Backend:
-        return backend_named(self.backend_name)
-
-    @property
-    def nbytes(self) -> int:
-        dense = dense_for(self.problem.model, self.backend.dense)
-        whole = dense.host_bytes(len(self.problem.X))
-        single = whole // 2 if self._is_single else whole
-        return single if self._joint_system is None else single + whole
-
-    @property
-    def _is_single(self) -> bool:
-        """Whether the factor is, or is planned to be, in single precision."""
-        if self._system is None:
-            return self.problem.model.is_single
-        return isinstance(self._system.factor, SingleFactor)
-
-    @property
-    def keeps_factor(self) -> bool:
-        return True
+    def _factored(self, is_single: bool) -> ExactSystem:
+        with self._lock:
+            if is_single not in self._systems:
+                model = self.problem.model.replace(is_single=is_single)
+                problem = self.problem._replace(model=model)
+                with one_blas_thread():
+                    self._systems[is_single] = ExactSystem.solve(problem, self.backend.dense)
+            return self._systems[is_single]
 
     @property
     def is_solved(self) -> bool:
-        return self._system is not None
+        return self.problem.model.is_single in self._systems
 
     @property
     def system(self) -> ExactSystem:
-        with self._lock:
-            if self._system is None:
-                with one_blas_thread():
-                    self._system = ExactSystem.solve(self.problem, self.backend.dense)
-            return self._system
+        return self._factored(self.problem.model.is_single)
 
     @property
     def joint_system(self) -> ExactSystem:
@@ -99,19 +64,13 @@ class ExactSolver:
 
         Differences of covariances need more digits than predictions.
         """
-        if not self.problem.model.is_single:
-            return self.system
-        with self._lock:
-            if self._joint_system is None:
-                problem = self.problem._replace(model=self.problem.model.replace(is_single=False))
-                with one_blas_thread():
-                    self._joint_system = ExactSystem.solve(problem, self.backend.dense)
-            return self._joint_system
+        return self._factored(is_single=False)
 
     def free_joint_system(self) -> None:
-        """Free the memory of `joint_system`, which is computed again on its next use."""
-        with self._lock:
-            self._joint_system = None
+        """Free the memory of `joint_system`, if it is computed for covariances alone."""
+        if self.problem.model.is_single:
+            with self._lock:
+                self._systems.pop(False, None)
 
     def extend(self, previous: ExactSolver) -> ExactSolver:
         """Return this solver with a factor extended from that of a solver of its first rows."""
@@ -119,20 +78,28 @@ class ExactSolver:
             system = previous.system.extend(self.problem)
         return ExactSolver(self.problem, self.index, self.n_neighbors, self.backend_name, system)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: getattr(self, name)
-            for name in ("problem", "index", "n_neighbors", "backend_name")
-        }
+    @property
+    def nbytes(self) -> int:
+        whole = dense_for(self.problem.model, self.backend.dense).host_bytes(len(self.problem.X))
+        is_single = self.problem.model.is_single
+        if not is_single:
+            return whole
+        known = self._systems.get(True)  # in double precision if single turned out too coarse
+        own = whole // 2 if known is None or isinstance(known.factor, SingleFactor) else whole
+        return own + whole if False in self._systems else own
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
-
-    def parts(self) -> tuple[tuple[NDArray[np.intp], Solver]]:
-        return ((np.arange(self.problem.y.shape[1]), self),)
+    @property
+    def keeps_factor(self) -> bool:
+        return True
 
     def plan(self, n_queries: int, resources: Resources, gradient: bool = False) -> Plan:
         return Plan(self.backend.dense.block_size, resources.n_threads, len(self.problem.X))
+
+    def _note(self, solved: Predictions, block: Block) -> Predictions:
+        n = len(self.problem.X)
+        neighbors = np.broadcast_to(np.arange(n, dtype=np.int32), (len(solved.status), n))
+        block.note(solved.status, self.problem, neighbors)
+        return solved
 
     def predict(self, queries: Array, block: Block, mean_only: bool = False) -> Predictions:
         # Blocks run in threads (n_jobs); one BLAS thread in each makes sums independent of n_jobs.
@@ -146,35 +113,31 @@ class ExactSolver:
             solved, gradients = differentiate(self.system, narrow)
             return self._note(solved, block), gradients
 
-    def leave_out(
-        self, rows: NDArray[np.int32], block: Block, groups: NDArray[np.int32] | None = None
-    ) -> Predictions:
+    def leave_out(self, rows: Rows, block: Block, groups: Rows | None = None) -> Predictions:
         with one_blas_thread():
             if groups is None:
                 return self._note(self.system.leave_out(rows), block)
-            parts = []
             # Rows sorted by group, so that each group is left out once.
             order = np.argsort(groups[rows], kind="stable")
             edges = np.flatnonzero(np.diff(groups[rows[order]])) + 1
-            for places in np.split(order, edges) if len(rows) else [order]:
-                parts.append(self._leave_group_out(rows[places], groups))
+            parts = [
+                self._leave_group_out(rows[places], groups)
+                for places in (np.split(order, edges) if len(rows) else [order])
+            ]
             solved = reorder_results(concatenate_results(parts), np.argsort(order))
             return self._note(solved, block)
 
-    def _leave_group_out(self, rows: NDArray[np.int32], groups: NDArray[np.int32]) -> Predictions:
+    def _leave_group_out(self, rows: Rows, groups: Rows) -> Predictions:
         """Predict rows of one group from all other rows; of group -1, each row without itself."""
-        if not len(rows) or groups[rows[0]] < 0:
+        members = np.flatnonzero(groups == groups[rows[0]]) if len(rows) else rows
+        if len(members) < 2 or groups[rows[0]] < 0:
             return self.system.leave_out(rows)
-        members = np.flatnonzero(groups == groups[rows[0]])
-        if len(members) == 1:
-            return self.system.leave_out(rows)
-        kept = self._left_out
-        if kept is None or not np.array_equal(kept.members, members):
-            # Kept, because a large group continues in the next block.
-            kept = self._left_out = self.system.without(members)
-        return self.system.leave_group_out(rows, kept)
+        last = self._last_left_out  # kept, because a large group continues in the next block
+        if not last or not np.array_equal(last[0].rows, members):
+            last[:] = [self.system.without(members)]
+        return self.system.leave_group_out(rows, last[0])
 
-    def predict_without(self, queries: Array, rows: NDArray[np.int32], block: Block) -> Predictions:
+    def predict_without(self, queries: Array, rows: Rows, block: Block) -> Predictions:
         with one_blas_thread():
             narrow = queries.astype(self.problem.X.dtype, copy=False)
             return self._note(self.system.predict_without(narrow, rows), block)
@@ -189,29 +152,40 @@ class ExactSolver:
             self._note(system.predict(queries, mean_only=True), block)
             return system.covariance(queries)
 
-    def smoother(self, values_of: Callable[[NDArray[np.int32]], RowValues]) -> Smoother:
-        rows = np.arange(len(self.problem.X), dtype=np.int32)
+    def smoother(self, values_of: Callable[[Rows], RowValues]) -> Smoother:
+        """Smooth with the factor of all rows, without forming each query's coefficients.
+
+        The trend's basis is smoothed beside the values; its error gives the factors of the trend.
+        """
+        of_rows = values_of(np.arange(len(self.problem.X), dtype=np.int32))
+        values = of_rows.function + of_rows.noise
         with one_blas_thread():
-            return ExactSmoother.build(self.joint_system, values_of(rows))
+            system = self.joint_system
+            basis = np.column_stack([np.ones(system.n), system.z])
+            system = system.with_targets(np.column_stack([values, basis]))
+        edges = [values.shape[1], values.shape[1] + 1]
+
+        def smooth(queries: Array, block: Block) -> Smoothed:
+            solved = system.predict(queries)
+            smoothed, constant, z = np.split(solved.mean, edges, axis=1)
+            along = z - constant * system.scale(queries)
+            by_trend = np.column_stack([1.0 - constant, -along])
+            return Smoothed(smoothed, by_trend, solved.variance)
+
+        return smooth
 
     def work(self, n_queries: int) -> float:
         n, d = self.problem.X.shape
         # A column of the inverse, and a row of correlations per query (an exponential is about 20).
         return float(n * n + n_queries * n * (3 * d + 20))
 
-    def _note(self, solved: Predictions, block: Block) -> Predictions:
-        n = len(self.problem.X)
-        neighbors = np.broadcast_to(np.arange(n, dtype=np.int32), (len(solved.status), n))
-        block.note(solved.status, self.problem, neighbors)
-        return solved
-
     def systems(
         self,
         queries: Array,
         failures: Failures,
-        left_out: NDArray[np.int32] | None = None,
-        groups: NDArray[np.int32] | None = None,
-    ) -> Iterator[tuple[NDArray[np.int32], LocalSystem]]:
+        left_out: Rows | None = None,
+        groups: Rows | None = None,
+    ) -> Iterator[tuple[Rows, LocalSystem]]:
         rows = np.full(len(queries), -1) if left_out is None else left_out
         for i, (query, row) in enumerate(zip(queries, rows, strict=True)):
             without = np.array([row]) if row >= 0 else np.empty(0, np.int64)
@@ -222,9 +196,6 @@ class ExactSolver:
             failures.note(i, np.array([system.status]), self.problem, system.rows[None])
             yield system.rows, system
 
-    def unit_info(self, units: NDArray[np.integer]) -> UnitInfo:
-        return UnitInfo.of_rows(self.problem, units)
-
     def describe(self) -> str:
         return "all rows"
 
@@ -232,24 +203,117 @@ class ExactSolver:
         return "all rows"
 
 
-@dataclass(frozen=True)
-class ExactSmoother:
-    """Smooths with the factor of all rows, without forming each query's coefficients.
+def query_system(
+    exact: ExactSystem, query: Array, left_out: NDArray[np.integer] | None = None
+) -> LocalSystem:
+    """Return the local system of one query (d,), without the rows ``left_out``.
 
-    The trend's basis is smoothed beside the values; its error gives the factors of the trend.
+    Explanations of a prediction need it.
     """
+    problem = exact.problem
+    point = exact.scale(query[None])
+    if exact.status >= contract.STATUS_NOT_POSITIVE_DEFINITE:
+        return unsolved(problem, exact.status)
+    if not are_finite(point).all():
+        return unsolved(problem, contract.STATUS_NOT_FINITE)
+    correlation = exact.factor.correlate(point)[0]
+    gram, moment = exact.gram, exact.moment
+    solved = np.column_stack([exact.factor.solve(correlation), exact.alpha, exact.by_trend])
+    rows, t = np.arange(exact.n, dtype=np.int32), exact.alpha.shape[1]
+    is_whole = left_out is None or not len(left_out)
+    if left_out is not None and not is_whole:
+        columns = exact.factor.inverse_columns(left_out)
+        by_block = np.linalg.solve(columns[left_out], solved[left_out])
+        gram = gram - exact.by_trend[left_out].T @ by_block[:, 1 + t :]
+        moment = moment - exact.by_trend[left_out].T @ by_block[:, 1 : 1 + t]
+        solved -= columns @ by_block
+        rows = np.delete(rows, left_out)
+    by_k, alpha, by_trend = np.split(solved[rows], [1, 1 + t], axis=1)
+    T = exact.centering(point)
+    trend = exact.trend(T, gram, moment)
+    by_trend, k = by_trend @ T[0], correlation[rows]
+    rest = exact.at_center() - k @ by_trend
+    explained = k @ by_k[:, 0]
+    if is_whole and problem.model.is_single:
+        # As in `ExactSystem.predict`, with the digits of single precision.
+        explained = exact.products(point, mean_only=False)[0][0]
+    variance = 1.0 - explained + trend.variance(rest[None])[0]
+    theta, kappa = trend.mean[0], trend.solve(rest[None, :, None])[0, :, 0]
+    is_determined = bool(trend.determines(rest[None])[0])
+    z, none, a = exact.z[rows] - point, np.empty((len(rows), 0)), len(kappa)
+    basis, unknown = trend_basis(problem.model, z), np.full((a, a), np.nan)
+    return LocalSystem(
+        rows=rows,
+        y=problem.y[rows].astype(float),
+        z=z,
+        weight=np.ones(len(rows)),
+        weight_by_log_lengthscale=none,
+        weight_by_decay=np.zeros(len(rows)),
+        noise=problem.noise[rows].astype(float),
+        covariance=Covariance(np.empty((0, 0)), k, 1.0, np.empty((0, 0, 0)), none, np.empty(0)),
+        factor=(np.empty((0, 0)), True),
+        alpha=alpha - by_trend @ theta,
+        beta=by_k[:, 0] + by_trend @ kappa,
+        mean=k @ alpha + rest @ theta,
+        variance=max(variance, SMALLEST_VARIANCE),
+        misfit=(problem.y[rows] * alpha).sum(axis=0) - trend.explained[0],
+        trend=TrendPosterior(basis, theta, kappa, float(rest @ kappa), unknown, np.nan, True),
+        status=exact.status if is_determined else contract.STATUS_UNDETERMINED,
+    )
 
-    system: ExactSystem  # whose targets are the values, then the basis
-    n_values: int
 
-    @classmethod
-    def build(cls, system: ExactSystem, row_values: RowValues) -> ExactSmoother:
-        values = row_values.function + row_values.noise
-        basis = np.column_stack([np.ones(system.n), system.z])
-        return cls(system.with_targets(np.column_stack([values, basis])), values.shape[1])
+def differentiate(system: ExactSystem, queries: Array) -> tuple[Predictions, QueryGradients]:
+    """Predictions of queries (q, d), and their derivatives.
 
-    def smooth(self, queries: Array, block: Block) -> Smoothed:
-        solved = self.system.predict(queries)
-        values, constant, z = np.split(solved.mean, [self.n_values, self.n_values + 1], axis=1)
-        along = z - constant * self.system.scale(queries)
-        return Smoothed(values, np.column_stack([1.0 - constant, -along]), solved.variance)
+    The special case of `lsgp.backends.local_system` in which all weights are 1: only the
+    correlations with the query and the center of the trend depend on the query.
+    """
+    solved = system.predict(queries)
+    q, d = queries.shape
+    gradients = QueryGradients.empty(q, system.alpha.shape[1], d)
+    gradients.dof[:], gradients.noise_unit[:] = 0.0, 0.0
+    z = system.scale(queries)
+    z = np.where(are_finite(z)[:, None], z, 0.0)
+    for start in range(0, q, TILE):
+        part = slice(start, min(start + TILE, q))
+        # The last tile is padded, so that results do not depend on the number of queries.
+        tile = np.zeros((TILE, d))
+        tile[: part.stop - start] = z[part]
+        mean, variance, misfit = _differentiate_tile(system, tile)
+        gradients.mean[part] = mean[: part.stop - start]
+        gradients.variance[part] = variance[: part.stop - start]
+        gradients.scale[part] = misfit[: part.stop - start]
+    gradients.variance[solved.variance <= SMALLEST_VARIANCE] = 0.0
+    if math.isinf(system.problem.model.scale_dof):
+        gradients.scale[:] = 0.0
+    else:
+        gradients.scale[:] /= solved.dof[:, None, None]  # [E6]
+    return solved, gradients
+
+
+def _differentiate_tile(system: ExactSystem, z: Array) -> tuple[Array, Array, Array]:
+    """Derivatives of mean (q, t, d), variance (q, d) and misfit (q, t, d) at scaled queries."""
+    model, d = system.problem.model, z.shape[1]
+    k, sum_slopes = correlate_with_slopes(model, z, system.z)
+    T = system.centering(z)
+    trend = system.trend(T, system.gram, system.moment)
+    rest = system.at_center() - np.einsum("qp,qpa->qa", k @ system.by_trend, T)
+    theta, kappa = trend.mean, trend.solve(rest[:, :, None])
+    # [E10] alpha and beta of each query.
+    alpha = system.alpha - system.by_trend @ (T @ theta)  # (q, n, t)
+    beta = system.factor.solve(k.T).T[:, :, None] + system.by_trend @ (T @ kappa)  # (q, n, 1)
+    slope = [theta[:, -d:], -kappa[:, -d:]]
+    if model.slope_variance == 0:
+        slope = [np.zeros((len(z), d, theta.shape[2])), np.zeros((len(z), d, 1))]
+    sums = alpha.sum(axis=1), beta.sum(axis=1)  # (q, t) and (q, 1)
+
+    def through_A(left: int, right: int) -> Array:
+        """leftᵀ dA right, (q, t, d), through the center of the slope."""
+        crossed = slope[left] * sums[right][:, None, :] + sums[left][:, None, :] * slope[right]
+        return np.asarray(-crossed.transpose(0, 2, 1))
+
+    # Solutions times the derivatives of the correlations [E1] are (q, t, d).
+    mean = sum_slopes(alpha) - through_A(0, 1)
+    variance = -2.0 * sum_slopes(beta) + through_A(1, 1)
+    unit = 1.0 / model.lengthscale
+    return mean * unit, variance[:, 0] * unit, -through_A(0, 0) * unit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models of the log odds of labels: their fits, and their held-out predictions by folds."""
+"""Models of the log odds of labels: logistic regression, and held-out predictions by folds."""
 
 from __future__ import annotations
 
@@ -40,12 +40,7 @@ def logistic_held_out(
     Z: Array, known: ClassRows, ridge: float, rows: Rows, folds: NDArray[np.int64]
 ) -> Array:
     """Log probabilities (k, C) of ``rows``, each by a logistic regression without its fold."""
-
-    def fit(seen: NDArray[np.bool_]) -> Callable[[Array], Array]:
-        labels = ClassRows(known.codes[seen], known.weight[seen], known.prior)
-        return fit_logistic(Z[seen], labels, ridge).log_proba
-
-    return _held_out(fit, Z, known.prior, rows, folds)
+    return _held_out(lambda Z, seen: fit_logistic(Z, seen, ridge).log_proba, Z, known, rows, folds)
 
 
 def laplace_held_out(
@@ -53,22 +48,26 @@ def laplace_held_out(
 ) -> Array:
     """Log probabilities (k, C) of ``rows``, each by a GP without its fold."""
 
-    def fit(seen: NDArray[np.bool_]) -> Callable[[Array], Array]:
-        labels = known.codes[seen], known.weight[seen], gp.prior, gp.prior_share
-        return LaplaceGP.fit(gp.covariance, Z[seen], *labels).log_proba
+    def fit(Z: Array, seen: ClassRows) -> Callable[[Array], Array]:
+        labels = seen.codes, seen.weight, gp.prior, gp.prior_share
+        return LaplaceGP.fit(gp.covariance, Z, *labels).log_proba
 
-    return _held_out(fit, Z, known.prior, rows, folds)
+    return _held_out(fit, Z, known, rows, folds)
 
 
 def _held_out(
-    fit: Callable[[NDArray[np.bool_]], Callable[[Array], Array]],
+    fit: Callable[[Array, ClassRows], Callable[[Array], Array]],
     Z: Array,
-    prior: Array,
+    known: ClassRows,
     rows: Rows,
     folds: NDArray[np.int64],
 ) -> Array:
-    log_proba = np.empty((len(rows), len(prior)))
+    log_proba = np.empty((len(rows), len(known.prior)))
     for k in np.unique(folds[rows]).tolist():
         here, seen = folds[rows] == k, folds != k
-        log_proba[here] = fit(seen)(Z[rows[here]]) if seen.any() else np.log(prior)
+        if seen.any():
+            labels = ClassRows(known.codes[seen], known.weight[seen], known.prior)
+            log_proba[here] = fit(Z[seen], labels)(Z[rows[here]])
+        else:
+            log_proba[here] = np.log(known.prior)
     return log_proba

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -19,6 +18,7 @@ from lsgp.method.contract import LocalProblem, Scores, concatenate_results
 from lsgp.method.distribution import PredictiveDistribution
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int32]
 
 #: Loss of a model with a local system that cannot be solved: bad, but finite for the optimizer.
 BAD_LOSS = 1e6
@@ -39,33 +39,17 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Objective:
-    """A mean over targets of a positive loss; subclasses say which.
+    """A mean over targets of a positive loss; subclasses say which."""
 
-    Attributes
-    ----------
-    name : str
-        The value of the setting ``objective``.
-    score_name : str
-        Name of the score in the units of the targets, for reports.
-    is_slow : bool
-        Whether only the reference backend computes it.
-    fixes : frozenset of str
-        Hyperparameters that it cannot tune.
-    calibrates_scale : bool
-        Whether it leaves the scale of predictions open, to be calibrated by their density.
-    kernels : tuple of str or None
-        Kernels that are worth trying; None for all that the settings leave open.
-    judges_predictions : bool
-        Whether it scores held-out predictions, so that models can be combined by it. If not, it
-        selects one model, without calibration.
-    """
-
-    name: str
-    score_name: str
-    is_slow: bool = False
-    fixes: frozenset[str] = frozenset()
+    name: str  # the value of the setting ``objective``
+    score_name: str  # of the score in the units of the targets, for reports
+    is_slow: bool = False  # whether it is the likelihood, which the reference backend computes
+    fixes: frozenset[str] = frozenset()  # hyperparameters that it cannot tune
+    #: Whether it leaves the scale of predictions open, to be calibrated by their density.
     calibrates_scale: bool = True
-    kernels: tuple[str, ...] | None = None
+    kernels: tuple[str, ...] | None = None  # worth trying; None: all that the settings leave open
+    #: Whether it scores held-out predictions, so that models can be combined by it. If not, it
+    #: selects one model, without calibration.
     judges_predictions: bool = True
 
     @property
@@ -77,52 +61,41 @@ class Objective:
     def score(
         self,
         problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
+        targets: Rows,
+        neighbors: Rows,
         scorer: Scorer,
         resources: Resources,
     ) -> Scores:
         """Compute loss and gradient of each target in threads; failures remain status codes."""
 
-        def score(part: LocalProblem) -> Scores:
-            return self._score_level(part, targets, neighbors, scorer, resources)
+        def score_level(part: LocalProblem) -> Scores:
+            if self.is_slow:
+                return reference.marginal_likelihood(part, targets, neighbors)
+            width, n = max(neighbors.shape[1], 1), len(targets)
+            plan = scorer.plan(SystemSize.of(part, width, has_gradient=True), n, resources)
+            request = ScoreRequest(part, targets, neighbors, self.name)
 
-        return _score_by_level(problem, score)
+            def work(start: int, stop: int) -> Scores:
+                return scorer.score(request.block(start, stop))
 
-    def _score_level(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        scorer: Scorer,
-        resources: Resources,
-    ) -> Scores:
-        """As `score` of a problem with one noise level."""
-        width, n = max(neighbors.shape[1], 1), len(targets)
-        plan = scorer.plan(SystemSize.of(problem, width, has_gradient=True), n, resources)
-        request = ScoreRequest(problem, targets, neighbors, self.name)
+            blocks = run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool)
+            scores: Scores = concatenate_results(list(blocks))
+            return scores
 
-        def work(start: int, stop: int) -> Scores:
-            return scorer.score(request.block(start, stop))
-
-        results = list(run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool))
-        scores: Scores = concatenate_results(results)
-        return scores
+        # Columns of y with equal noise are scored together.
+        parts = [(len(columns), score_level(part)) for columns, part in problem.by_noise_level()]
+        if len(parts) == 1:
+            return parts[0][1]
+        n_columns = sum(size for size, _ in parts)
+        return Scores(
+            np.asarray(sum(size * scores.loss for size, scores in parts)) / n_columns,
+            np.asarray(sum(size * scores.gradient for size, scores in parts)) / n_columns,
+            np.max([scores.status for _, scores in parts], axis=0),
+        )
 
     def losses(self, predicted: PredictiveDistribution, observed: Array) -> Array:
         """Loss of each target, mean over the columns of y, (q,)."""
         raise AssertionError(f"{self.name} has no losses")
-
-    def judge(
-        self,
-        predicted: PredictiveDistribution,
-        observed: Array,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-    ) -> Array:
-        """Loss of each target by which a local model is judged, (q,)."""
-        return self.losses(predicted, observed)
 
     def criterion(self, losses: Array, errors: Array) -> tuple[float, Array, Array]:
         """Criterion of combinations, and its gradients in the losses (q,) and errors (q, t).
@@ -186,41 +159,14 @@ class LogDensity(Objective):
         return loss + math.log(std)
 
 
-class MarginalLikelihood(LogDensity):
-    """The paper's objective: the likelihood of each target's neighborhood, not of the target."""
-
-    def judge(
-        self,
-        predicted: PredictiveDistribution,
-        observed: Array,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-    ) -> Array:
-        def score(part: LocalProblem) -> Scores:
-            return reference.marginal_likelihood(part, targets, neighbors)
-
-        return np.asarray(_score_by_level(problem, score).loss, dtype=float)
-
-    def _score_level(
-        self,
-        problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
-        scorer: Scorer,
-        resources: Resources,
-    ) -> Scores:
-        return reference.marginal_likelihood(problem, targets, neighbors)
-
-
 class LogLoss(Objective):
     """Log loss of labels. Models are optimized by squared errors of one-hot columns."""
 
     def score(
         self,
         problem: LocalProblem,
-        targets: NDArray[np.int32],
-        neighbors: NDArray[np.int32],
+        targets: Rows,
+        neighbors: Rows,
         scorer: Scorer,
         resources: Resources,
     ) -> Scores:
@@ -236,19 +182,6 @@ class LogLoss(Objective):
 
     def describe_units(self, n_targets: int) -> str:
         return ""
-
-
-def _score_by_level(problem: LocalProblem, score: Callable[[LocalProblem], Scores]) -> Scores:
-    """Mean scores over the columns of y, which are scored together for each noise level."""
-    parts = [(len(columns), score(part)) for columns, part in problem.by_noise_level()]
-    if len(parts) == 1:
-        return parts[0][1]
-    n_columns = sum(size for size, _ in parts)
-    return Scores(
-        np.asarray(sum(size * scores.loss for size, scores in parts)) / n_columns,
-        np.asarray(sum(size * scores.gradient for size, scores in parts)) / n_columns,
-        np.max([scores.status for _, scores in parts], axis=0),
-    )
 
 
 @cache
@@ -269,8 +202,9 @@ OBJECTIVES: dict[str, Objective] = {
             "leave-one-out root mean squared error",
             fixes=frozenset({"signal_variance", "scale_dof"}),
         ),
-        # The paper maximizes it for a given bandwidth and localizer.
-        MarginalLikelihood(
+        # The paper's objective, for a given bandwidth and localizer: the likelihood of each
+        # target's neighborhood, not of the target.
+        LogDensity(
             "marginal_likelihood",
             "negative log marginal likelihood of neighborhoods per row",
             is_slow=True,

@@ -24,8 +24,7 @@ from scipy.stats import qmc
 from lsgp.compute.clock import Clock
 from lsgp.method.contract import LocalModel
 from lsgp.method.kernels import Groups, KernelSetting, kernel_of
-from lsgp.method.linked_scale import scale_together
-from lsgp.method.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS
+from lsgp.method.parameters import LENGTHSCALE_BOUNDS, SHARED_BOUNDS, scale_together
 from lsgp.solvers.evidence import BAD_EVIDENCE, FLAT
 
 Array = NDArray[np.float64]
@@ -47,28 +46,15 @@ N_MEMBERS = 16
 SCALE_DOF = 1.0
 #: With this many rows, the prior weight of other input transforms is half that of standardizing.
 N_TRANSFORM = 20
+#: Median of the geometric mean lengthscale, in standard deviations of inputs times the root of
+#: their number, its spread, and the spread of each lengthscale about it (all of logarithms).
+LENGTHSCALE, MEAN_LENGTHSCALE_SPREAD, LENGTHSCALE_SPREAD = math.exp(0.3), 1.0, 1.0
+#: Medians and spreads of the variances of noise and slope, relative to the signal variance.
+NOISE, SLOPE = (0.01, 3.0), (0.5, 2.0)
 #: Added to the diagonal, relative to the sum of the prior variances of the rows.
 JITTER = 1e-12
 #: Corner of a bordered matrix, so large that the factor's last pivots stay positive.
 CORNER = 1e200
-
-
-class Prior(NamedTuple):
-    """Medians and spreads of the normal priors of log hyperparameters.
-
-    Lengthscales are in standard deviations of inputs, variances relative to the signal variance.
-    """
-
-    lengthscale: float = math.exp(0.3)  # times sqrt(d), of the geometric mean lengthscale
-    mean_lengthscale_spread: float = 1.0
-    lengthscale_spread: float = 1.0  # of each lengthscale about the geometric mean
-    noise_variance: float = 0.01
-    noise_spread: float = 3.0
-    slope_variance: float = 0.5
-    slope_spread: float = 2.0
-
-
-PRIOR = Prior()
 
 
 class Choices(NamedTuple):
@@ -83,14 +69,12 @@ class Choices(NamedTuple):
 
     @property
     def kind_weights(self) -> Array:
-        """Prior weights of all pairs of transform and kernel; the kernel's number runs fastest.
-
-        The first transform standardizes; with few rows, the others have lower weights.
-        """
+        """Prior weights of all pairs of transform and kernel; the kernel's number runs fastest."""
         n = len(self.inputs[0])
-        other = n * n / (n * n + N_TRANSFORM**2)
-        weights = [1.0, *([other] * (len(self.inputs) - 1))]
-        return np.repeat(np.array(weights), len(self.kernels))
+        # The first transform standardizes; with few rows, the others have lower weights.
+        weights = np.full(len(self.inputs), n * n / (n * n + N_TRANSFORM**2))
+        weights[0] = 1.0
+        return np.repeat(weights, len(self.kernels))
 
 
 class Member(NamedTuple):
@@ -117,6 +101,8 @@ class Posterior:
         self.signal = model.signal_variance if self.knows_scale else float(y.var(axis=0).mean())
         self.groups = tuple(range(self.d)) if choices.groups is None else choices.groups
         self.n_groups = max(self.groups) + 1
+        # The mean log lengthscale, deviations from it, noise and slope.
+        self.n_dimensions = self.n_groups + 3
         # (d,) of each transform: the prior is in units of the inputs' standard deviations.
         self.units = [self._units(x.std(axis=0)) for x in choices.inputs]
         centered = [
@@ -139,33 +125,27 @@ class Posterior:
         units = scale_together(np.where(deviations > 0, deviations, np.inf), is_shared)
         return np.where(np.isinf(units), 1.0, units)
 
-    @property
-    def n_dimensions(self) -> int:
-        return self.n_groups + 3  # mean log lengthscale, deviations from it, noise, slope
-
     def lengthscales(self, u: Array, kind: Kinds) -> Array:
         """Lengthscales (k, d) in units of the standard deviations."""
-        prior, d = PRIOR, self.d
+        d = self.d
         if "lengthscale" in self.choices.given:
             units = np.stack(self.units)[kind // len(self.choices.kernels)]
             return np.asarray(self.choices.model.lengthscale / units)
-        center = math.log(prior.lengthscale * math.sqrt(d))
-        logarithm = center + prior.mean_lengthscale_spread * u[:, :1]
+        center = math.log(LENGTHSCALE * math.sqrt(d))
+        logarithm = center + MEAN_LENGTHSCALE_SPREAD * u[:, :1]
         if d > 1 and not self.choices.is_isotropic:
             deviations = u[:, 1 : self.n_groups + 1][:, list(self.groups)]
-            logarithm = logarithm + prior.lengthscale_spread * deviations
+            logarithm = logarithm + LENGTHSCALE_SPREAD * deviations
         scales = np.exp(np.clip(logarithm, *LENGTHSCALE_BOUNDS))
         return np.ascontiguousarray(np.broadcast_to(scales, (len(u), d)))
 
     def noises(self, u: Array) -> Array:
         """Noise variances (k,)."""
-        prior = (PRIOR.noise_variance, PRIOR.noise_spread)
-        return self._variances(u[:, self.n_groups + 1], "noise_variance", *prior)
+        return self._variances(u[:, self.n_groups + 1], "noise_variance", *NOISE)
 
     def slopes(self, u: Array) -> Array:
         """Slope variances (k,)."""
-        prior = (PRIOR.slope_variance, PRIOR.slope_spread)
-        return self._variances(u[:, self.n_groups + 2], "slope_variance", *prior)
+        return self._variances(u[:, self.n_groups + 2], "slope_variance", *SLOPE)
 
     def _variances(self, u: Array, name: str, median: float, spread: float) -> Array:
         given = getattr(self.choices.model, name)
@@ -205,18 +185,13 @@ class Posterior:
         with np.errstate(invalid="ignore"):
             log_determinant = 2.0 * np.log(np.diagonal(factor, axis1=1, axis2=2)[:, :n]).sum(axis=1)
             misfit = (factor[:, n:, :n] ** 2).sum(axis=2)  # (k, t) yᵀα
-            value = -0.5 * log_determinant + self._log_density(misfit)
+            if self.knows_scale:
+                density = -0.5 * misfit.mean(axis=1) / self.signal
+            else:  # the signal variance is integrated out
+                total = np.log(SCALE_DOF * self.signal + misfit)
+                density = -0.5 * (SCALE_DOF + n) * total.mean(axis=1)
+            value = -0.5 * log_determinant + density
         return np.where(np.isfinite(value), value, -BAD_EVIDENCE)
-
-    def _log_density(self, misfit: Array) -> Array:
-        """Log density of the targets without the determinant, up to a constant.
-
-        ``misfit`` (k, t) is yᵀα. The signal variance is integrated out unless it is given.
-        """
-        if self.knows_scale:
-            return np.asarray(-0.5 * misfit.mean(axis=1) / self.signal)
-        dof = SCALE_DOF
-        return np.asarray(-0.5 * (dof + self.n) * np.log(dof * self.signal + misfit).mean(axis=1))
 
     def member(self, u: Array, kind: int) -> Member:
         """Return the exact GP of one particle."""
@@ -246,18 +221,14 @@ def integrate(
 
     ``y`` (n, t) are targets in scaled units, ``noise`` (n,) the multipliers of the noise.
     """
-    posterior = Posterior(choices, y, noise, clock)
-    u, kind = sample_posterior(posterior, choices.kind_weights, _n_particles(len(y)), rng)
+    posterior, n = Posterior(choices, y, noise, clock), len(y)
+    n_particles = 128 if n <= 64 else 64 if n <= 112 else 32  # powers of 2, for Sobol points
+    u, kind = sample_posterior(posterior, choices.kind_weights, n_particles, rng)
     # Midpoints of equal parts of the sorted particles: few members that represent all of them.
     order = np.lexsort((posterior.noises(u), kind))
     middles = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
     chosen = order[(middles * len(order)).astype(int)]
     return [posterior.member(u[i], int(kind[i])) for i in chosen]
-
-
-def _n_particles(n: int) -> int:
-    """Number of particles for n rows, a power of 2 for Sobol points."""
-    return 128 if n <= 64 else 64 if n <= 112 else 32
 
 
 def draw_prior(
@@ -280,7 +251,9 @@ def sample_posterior(
     while temperature < 1.0:
         step = _tempering_step(value, 1.0 - temperature)
         temperature = 1.0 if temperature + step > 1.0 - 1e-9 else temperature + step
-        kept = _resample(np.exp(step * (value - value.max())), rng)
+        weight = np.exp(step * (value - value.max()))
+        edges = np.cumsum(weight / weight.sum())
+        kept = np.minimum(np.searchsorted(edges, (np.arange(k) + rng.uniform()) / k), k - 1)
         u, kind, value = u[kept], kind[kept], value[kept]
         for _ in range(N_MOVES if temperature < 1.0 else N_LAST_MOVES):
             u, value = _move(posterior, u, kind, value, temperature, rng)
@@ -315,12 +288,6 @@ def _tempering_step(value: Array, most: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_fine(middle) else (low, middle)
     return max(low, 1e-3 * most)
-
-
-def _resample(weight: Array, rng: np.random.Generator) -> Kinds:
-    k = len(weight)
-    edges = np.cumsum(weight / weight.sum())
-    return np.minimum(np.searchsorted(edges, (np.arange(k) + rng.uniform()) / k), k - 1)
 
 
 def _move(

@@ -71,25 +71,10 @@ def write_model_file(path: Path, contents: Contents) -> None:
 
 def _pieces(contents: Contents) -> Iterable[Any]:
     """The bytes of the file, one piece after the other."""
-    arrays = {name: _stored(array) for name, array in contents.arrays.items()}
-    entries: dict[str, object] = {}
-    pieces: list[object] = []
-    end = 0
-
-    def append(name: str, array: NDArray[Any]) -> None:
-        nonlocal end
-        start, end = end, end + array.nbytes
-        entries[name] = {
-            "dtype": _DTYPE_NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [start, end],
-        }
-        pieces.append(array.reshape(-1).view(np.uint8).data)
-
-    for name, array in arrays.items():
-        append(name, array)
-        if end % ALIGNMENT:
-            append(f"{PADDING}{len(entries)}", np.zeros(-end % ALIGNMENT, np.uint8))
+    arrays = {
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+        for name, array in contents.arrays.items()
+    }
     texts = {
         # First, so that no other text is taken for it.
         "checksum": NO_CHECKSUM,
@@ -98,20 +83,28 @@ def _pieces(contents: Contents) -> Iterable[Any]:
         **contents.texts,
         "array_checksum": _array_checksum(arrays),
     }
-    header = json.dumps({"__metadata__": texts, **entries}, separators=(",", ":")).encode()
-    header += b" " * (-(8 + len(header)) % ALIGNMENT)
-    if len(header) > LARGEST_HEADER:
+    header: dict[str, object] = {"__metadata__": texts}
+    pieces: list[object] = []
+    end = 0
+    for name, array in arrays.items():
+        padding = np.zeros(-array.nbytes % ALIGNMENT, np.uint8)
+        for key, part in ((name, array), (f"{PADDING}{len(header)}", padding)):
+            if part is padding and not part.size:
+                continue
+            start, end = end, end + part.nbytes
+            place = {"shape": list(part.shape), "data_offsets": [start, end]}
+            header[key] = {"dtype": _DTYPE_NAMES[part.dtype], **place}
+            pieces.append(part.reshape(-1).view(np.uint8).data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > LARGEST_HEADER:
         raise ModelFileError(
-            f"The settings of the model take {len(header)} bytes, more than the "
-            f"{LARGEST_HEADER} of the safetensors format. Save a model of fewer inputs."
+            f"The settings of the model take {len(text)} bytes, more than the {LARGEST_HEADER} of "
+            "the safetensors format. Save a model of fewer inputs."
         )
-    checksum = hashlib.sha256(header).hexdigest()
-    header = header.replace(NO_CHECKSUM.encode(), checksum.encode(), 1)
-    return [len(header).to_bytes(8, "little"), header, *pieces]
-
-
-def _stored(array: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    checksum = hashlib.sha256(text).hexdigest()
+    text = text.replace(NO_CHECKSUM.encode(), checksum.encode(), 1)
+    return [len(text).to_bytes(8, "little"), text, *pieces]
 
 
 def _array_checksum(arrays: dict[str, NDArray[Any]]) -> str:
@@ -135,18 +128,18 @@ def read_model_file(path: Path, check_arrays: bool = True) -> Contents:
         raise ModelFileError(f"{path} is not a file. Give the path of a saved model.")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        header, n_bytes = _read_header(path, file, size)
-        texts = _read_texts(path, header, n_bytes)
+        header, start = _read_header(path, file, size)
         # Plain arrays rather than np.memmap: those are passed to other processes by the name of
         # the file, where another model may lie by then.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    start = 8 + len(n_bytes)
+    texts: dict[str, str] = header.pop("__metadata__")
     arrays: dict[str, NDArray[Any]] = {}
     last = 0
     for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        array, end = _read_array(path, mapped, start, size, name, entry)
+        try:
+            array, end = _read_array(mapped, start, entry)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise damaged(path, f"the place of its array {name!r} makes no sense") from None
         last = max(last, end)
         if not name.startswith(PADDING):
             arrays[name] = array
@@ -171,7 +164,8 @@ def _foreign(path: Path, fact: str) -> ModelFileError:
     )
 
 
-def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], bytes]:
+def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
+    """The header, with its checksum checked, and where arrays start."""
     length = int.from_bytes(file.read(8), "little")
     if size < 10 or not 2 <= length <= min(size - 8, LARGEST_HEADER):
         raise _foreign(path, f"it has {size} bytes and does not start with a header")
@@ -180,13 +174,7 @@ def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any]
         header = json.loads(text)
     except (ValueError, RecursionError):
         raise _foreign(path, "its header cannot be read") from None
-    if not isinstance(header, dict):
-        raise _foreign(path, "its header is not a table")
-    return header, text
-
-
-def _read_texts(path: Path, header: dict[str, object], text: bytes) -> dict[str, str]:
-    texts = header.get("__metadata__")
+    texts = header.get("__metadata__") if isinstance(header, dict) else None
     if not isinstance(texts, dict) or texts.get("format") != FORMAT:
         raise _foreign(path, "its header does not say that it is a model of lsgp")
     version = texts.get("format_version")
@@ -196,32 +184,24 @@ def _read_texts(path: Path, header: dict[str, object], text: bytes) -> dict[str,
             f"{texts.get('library_version')}; this lsgp reads version {FORMAT_VERSION}. Update "
             "lsgp, or fit and save the model again."
         )
-    checksum = texts.get("checksum")
-    if not isinstance(checksum, str) or len(checksum) != len(NO_CHECKSUM):
-        raise damaged(path, "its header has no checksum")
+    checksum = str(texts.get("checksum"))
     blank = text.replace(checksum.encode(errors="replace"), NO_CHECKSUM.encode(), 1)
     if hashlib.sha256(blank).hexdigest() != checksum:
         raise damaged(path, "its header does not have its checksum")
-    return texts
+    return header, 8 + length
 
 
-def _read_array(
-    path: Path, mapped: mmap.mmap, start: int, size: int, name: str, entry: Any
-) -> tuple[NDArray[Any], int]:
-    try:
-        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
-        begin, end = entry["data_offsets"]
-        count = math.prod(shape)
-        is_whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
-        if not is_whole or begin + count * dtype.itemsize != end:
-            raise ValueError("not a place in a file")
-        if (start + begin) % dtype.itemsize:
-            raise ValueError("between two addresses")
-        is_cut = start + end > size
-        if is_cut or count == 0:
-            array = np.empty(0 if is_cut else shape, dtype)
-        else:
-            array = np.frombuffer(mapped, dtype, count, start + begin).reshape(shape)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise damaged(path, f"the place of its array {name!r} makes no sense") from None
-    return array, end
+def _read_array(mapped: mmap.mmap, start: int, entry: Any) -> tuple[NDArray[Any], int]:
+    """The array at its place after the start, and where it ends; ValueError if it has none."""
+    dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+    begin, end = entry["data_offsets"]
+    if not all(type(number) is int and number >= 0 for number in (*shape, begin, end)):
+        raise ValueError("not a place in a file")
+    count = math.prod(shape)
+    if begin + count * dtype.itemsize != end or (start + begin) % dtype.itemsize:
+        raise ValueError("not of its size, or between two addresses")
+    if start + end > len(mapped):
+        return np.empty(0, dtype), end
+    if count == 0:
+        return np.empty(shape, dtype), end
+    return np.frombuffer(mapped, dtype, count, start + begin).reshape(shape), end

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.storage.model_file import DTYPES
-from lsgp.storage.rules import SHARED_SIZES, InvalidRecord, Rule, Schema, Sizes, require
+from lsgp.storage.rules import SHARED_SIZES, Rule, Schema, Sizes, require
 from lsgp.storage.schemas import PROTOCOLS, SCHEMAS
 from lsgp.storage.values import decode, encode
 
@@ -92,27 +92,21 @@ def _write(value: Any, hint: Any, rule: Rule, name: str, store: ArrayStore) -> A
 
 
 class Reader:
-    """Makes records of JSON and of the arrays of one file.
+    """Makes records of JSON and of the arrays of one file."""
 
-    Parameters
-    ----------
-    arrays : mapping of str to array
-    sizes : dict of int
-        Of the axes that are known before, by the names that `Rule.shape` has.
-    """
-
-    def __init__(self, arrays: Mapping[str, Array], sizes: Sizes | None = None) -> None:
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.arrays = arrays
-        self.sizes = dict(sizes or {})
+        self.sizes: Sizes = {}  # of axes that are known by now, by the names that rules have
 
     def read(self, kind: type[Kind], stored: Any, name: str = "", **omitted: object) -> Kind:
         """The record of this kind; ``omitted`` are the fields that files do not have."""
         schema, hints = SCHEMAS.get(kind, Schema()), fields_in_files(kind)
-        require(isinstance(stored, dict), f"{name or kind.__name__} is no table")
-        for own in stored.keys() ^ hints.keys():
-            fact = "has no" if own in hints else "has the unknown"
-            raise InvalidRecord(f"{name or kind.__name__} {fact} field {own!r}")
-        outer, self.sizes = self.sizes, self._shared_sizes()
+        what = name or kind.__name__
+        require(isinstance(stored, dict), f"{what} is no table")
+        wrong = sorted(stored.keys() ^ hints.keys())
+        require(not wrong, f"the fields {wrong} of {what} are not there, or not known")
+        # Within the record, other sizes have names of their own.
+        outer, self.sizes = self.sizes, _shared(self.sizes)
         values = {}
         for own, hint in hints.items():
             path = f"{name}.{own}" if name else own
@@ -120,15 +114,12 @@ class Reader:
             values[own] = value = self._read(hint, stored[own], rule, path)
             if value is not None and not isinstance(value, list | dict):
                 rule.check(path, value, self.sizes)
-        self.sizes = outer | self._shared_sizes()
+        self.sizes = outer | _shared(self.sizes)
         make: Callable[..., Kind] = schema.make or kind
         record = make(**values, **omitted)
         if schema.check is not None:
             schema.check(record)
         return record
-
-    def _shared_sizes(self) -> Sizes:
-        return {key: self.sizes[key] for key in SHARED_SIZES if key in self.sizes}
 
     def _read(self, hint: Any, stored: Any, rule: Rule, name: str) -> Any:
         kinds = _kinds_of(hint)
@@ -148,7 +139,12 @@ class Reader:
             return self.read(kind, stored, name)
         origin = get_origin(kind) or kind
         if origin is np.ndarray:
-            return self._read_array(kind, stored, name)
+            dtype = get_args(get_args(kind)[1])[0]  # of NDArray[dtype]
+            array = self.arrays[stored] if isinstance(stored, str) else decode(stored)
+            require(isinstance(array, np.ndarray), f"{name} is no array")
+            is_right = dtype is Any or np.issubdtype(array.dtype, dtype)
+            require(is_right, f"{name} is of {array.dtype}")
+            return array
         if origin is tuple:
             require(isinstance(stored, list), f"{name} is no list")
             pairs = zip(stored, _item_hints(kind, len(stored)), strict=True)
@@ -161,14 +157,6 @@ class Reader:
             require(type(item) in get_args(kind), f"{name} has the item {item!r}")
         return value
 
-    def _read_array(self, hint: Any, stored: Any, name: str) -> Array:
-        dtype = get_args(get_args(hint)[1])[0]  # of NDArray[dtype]
-        array = self.arrays[stored] if isinstance(stored, str) else decode(stored)
-        require(isinstance(array, np.ndarray), f"{name} is no array")
-        is_right = dtype is Any or np.issubdtype(array.dtype, dtype)
-        require(is_right, f"{name} is of {array.dtype}")
-        return array
-
     def _read_long(self, hint: Any, stored: str, name: str) -> tuple[Any, ...]:
         in_bytes = self.arrays[stored]
         require(in_bytes.dtype == np.uint8, f"{name} is of {in_bytes.dtype}")
@@ -178,6 +166,10 @@ class Reader:
         require(kind is object or {*map(type, items)} <= {kind}, f"{name} is not all {kind}")
         require(len(set(items)) == len(items), f"{name} has an item twice")
         return tuple(items)
+
+
+def _shared(sizes: Sizes) -> Sizes:
+    return {key: size for key, size in sizes.items() if key in SHARED_SIZES}
 
 
 # -- types -------------------------------------------------------------------------------------
@@ -205,16 +197,12 @@ def _kinds_of(hint: Any) -> tuple[Any, ...]:
     kinds = get_args(hint) if is_union else (hint,)
     found: list[Any] = []
     for kind in kinds:
+        alias = get_origin(kind)
+        if hasattr(alias, "__value__"):  # as NDArray is with NumPy 2.5 on Python 3.12
+            kind = alias.__value__[get_args(kind)]
         if kind is not types.NoneType:
-            kind = _without_alias(kind)
             found += PROTOCOLS.get(kind, (kind,))
     return tuple(found)
-
-
-def _without_alias(hint: Any) -> Any:
-    """The type that an alias stands for: NDArray is one with NumPy 2.5 on Python 3.12."""
-    alias = get_origin(hint)
-    return alias.__value__[get_args(hint)] if hasattr(alias, "__value__") else hint
 
 
 def _item_hints(hint: Any, n: int) -> tuple[Any, ...]:

@@ -8,52 +8,65 @@ from typing import Any
 
 import numpy as np
 
-from lsgp.backends.leaves import Nodes
-from lsgp.ensemble.classification import Classification
-from lsgp.ensemble.ensemble import Ensemble
-from lsgp.ensemble.georeference import Georeference
+from lsgp.backends.grow import Nodes
+from lsgp.ensemble.ensemble import Classification, Ensemble, Georeference
 from lsgp.inputs import sklearn_kernels
-from lsgp.inputs.encoding.adjustment import MOST_CUBED, Adjustment
-from lsgp.inputs.encoding.categories import OneHot, Order, Statistics
+from lsgp.inputs.encoding.categories import Statistics
 from lsgp.inputs.encoding.columns import KINDS as COLUMN_KINDS
-from lsgp.inputs.encoding.dates import PERIODS, Date, TimeOfDay
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.encodings import Encoding, LeftOut, Number, Scheme
+from lsgp.inputs.encoding.encodings import (
+    PERIODS,
+    Date,
+    Encoding,
+    LeftOut,
+    Number,
+    OneHot,
+    Order,
+    Scheme,
+    TimeOfDay,
+)
+from lsgp.inputs.encoding.level_effects import MOST_CUBED, Adjustment
 from lsgp.inputs.encoding.missing import Imputation
 from lsgp.inputs.rows import Groups
-from lsgp.inputs.transforms import KINDS, InputTransform, Projection, Rotation, Sphere, TargetScaler
+from lsgp.inputs.transforms import KINDS, InputTransform, Rotation, Sphere, TargetScaler
+from lsgp.method.combination import Shape
 from lsgp.method.contract import LOCALIZER_METRICS, LocalModel, LocalProblem
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.method.kernels import CHOSEN_FROM, KERNELS
+from lsgp.method.kernels import CHOSEN_FROM, KERNELS, SumKernel
 from lsgp.method.link import LinearLogits, Link
 from lsgp.method.localizers import LOCALIZERS
-from lsgp.method.shape import Shape
-from lsgp.method.sum_kernel import SumKernel
-from lsgp.search.approximate import ApproximateIndex, Codes
-from lsgp.search.index import NeighborIndex
+from lsgp.search.index import Codes, NeighborIndex
 from lsgp.solvers.boosted import UNSEEN, BoostedTrees
 from lsgp.solvers.laplace import Covariance, LaplaceGP
-from lsgp.storage.rules import (
-    ABOVE_MINUS_ONE,
-    ABOVE_ZERO,
-    BELOW_ONE,
-    Rule,
-    Schema,
-    require,
-)
+from lsgp.storage.rules import ABOVE_MINUS_ONE, ABOVE_ZERO, BELOW_ONE, Rule, Schema, require
 from lsgp.tuning.class_members import LaplaceMember, LinearMember, TreesMember
 from lsgp.tuning.result import Candidate, TuningResult
 
 REAL = Rule(-math.inf, math.inf)
-POSITIVE = Rule(ABOVE_ZERO)
-NOT_NEGATIVE = Rule(0.0)
 SHARE = Rule(0.0, 1.0)
 WITHIN_SHARE = Rule(ABOVE_ZERO, BELOW_ONE)
 
 
-def finite(shape: str) -> Rule:
-    """Finite numbers of this shape."""
+def finite(shape: str | None = None) -> Rule:
     return Rule(shape=shape)
+
+
+def positive(shape: str | None = None) -> Rule:
+    return Rule(ABOVE_ZERO, shape=shape)
+
+
+def not_negative(shape: str | None = None) -> Rule:
+    return Rule(0.0, shape=shape)
+
+
+def shaped(**shapes: str) -> dict[str, Rule]:
+    """Finite numbers of these shapes."""
+    return {name: Rule(shape=shape) for name, shape in shapes.items()}
+
+
+def unread(*names: str) -> dict[str, Rule]:
+    """Fields of which only type and shape are looked at."""
+    return {name: Rule(is_read=False) for name in names}
 
 
 # -- what one rule cannot say --------------------------------------------------------------------
@@ -94,23 +107,10 @@ def _check_transform(transform: InputTransform) -> None:
         require(pair[0] != pair[1] and max(pair) < d, f"inputs {pair} are projected, of {d}")
 
 
-def _check_shape(shape: Shape) -> None:
-    is_range = shape.log_smallest <= shape.log_largest
-    require(is_range, "the smallest scale is above the largest")
-
-
 def _check_trees(trees: BoostedTrees) -> None:
     n_folds = len(trees.baseline)
     require(len(trees.nodes.ends) == trees.baseline.size, f"trees of {n_folds} folds")
     require(trees.folds.max() < n_folds, f"folds beyond {n_folds}")
-
-
-def _check_groups(groups: Groups) -> None:
-    require(groups.numbers.max() < len(groups.labels), "a group has no label")
-
-
-def _check_georeference(known: Georeference) -> None:
-    require(known.x != known.y, f"both coordinates are column {known.x}")
 
 
 def _fit_laplace(**known: Any) -> LaplaceGP:
@@ -168,36 +168,32 @@ def check_ensemble(ensemble: Ensemble) -> None:
 
 # -- the table -----------------------------------------------------------------------------------
 
-#: The classes that stand for a protocol.
+#: The classes that stand for their base.
 PROTOCOLS: dict[Any, tuple[type, ...]] = {
     Scheme: (LeftOut, Number, Date, TimeOfDay, OneHot, Order, Statistics),
-    Projection: (Rotation, Sphere),
 }
 
 #: Fields of schemes of levels.
-OF_LEVELS = {
-    "levels": Rule(shape="k", is_long=True),
-    "variance": Rule(0.0, shape="t"),
-}
+OF_LEVELS = {"levels": Rule(shape="k", is_long=True), "variance": not_negative("t")}
 
 SCHEMAS: dict[type, Schema] = {
     # Hyperparameters and rows of a model.
     LocalModel: Schema(
         {
             "localizer": Rule(one_of=LOCALIZERS),
-            "lengthscale": Rule(ABOVE_ZERO, shape="d"),
-            "signal_variance": NOT_NEGATIVE,
-            "noise_variance": NOT_NEGATIVE,
+            "lengthscale": positive("d"),
+            "signal_variance": not_negative(),
+            "noise_variance": not_negative(),
             "constant_variance": Rule(0.0, math.inf),  # infinite: an unknown trend
             "slope_variance": Rule(0.0, math.inf),
-            "localizer_decay": NOT_NEGATIVE,
+            "localizer_decay": not_negative(),
             "scale_dof": Rule(ABOVE_ZERO, math.inf),
-            "bandwidth": POSITIVE,
+            "bandwidth": positive(),
             "localizer_metric": Rule(one_of=LOCALIZER_METRICS),
-            "noise_levels": Rule(0.0, shape="t"),
+            "noise_levels": not_negative("t"),
             "reach": Rule(1.0),
         },
-        check=_check_local_model,
+        _check_local_model,
     ),
     LocalProblem: Schema(
         {
@@ -205,133 +201,114 @@ SCHEMAS: dict[type, Schema] = {
             "y": Rule(shape="n t", is_read=False),
             "noise": Rule(shape="n", is_read=False),
         },
-        check=_check_problem,
+        _check_problem,
     ),
     InputTransform: Schema(
         {
             "kinds": Rule(one_of=KINDS, shape="d"),
-            "center": finite("d"),
             "scale": Rule(ABOVE_ZERO, math.inf, shape="d"),
-            "power": finite("d"),
-            "knots": finite("k"),
-            "knot_values": finite("k"),
-            "knot_offsets": Rule(shape="d+1"),
+            **shaped(center="d", power="d", knots="k", knot_values="k", knot_offsets="d+1"),
         },
-        check=_check_transform,
+        _check_transform,
     ),
     Rotation: Schema(
-        {
-            "first": NOT_NEGATIVE,
-            "second": NOT_NEGATIVE,
-            "ratio": Rule(ABOVE_ZERO, 1.0),
-        }
+        {"first": not_negative(), "second": not_negative(), "ratio": Rule(ABOVE_ZERO, 1.0)}
     ),
-    Sphere: Schema({"longitude": NOT_NEGATIVE, "latitude": NOT_NEGATIVE}),
-    # Trees of rows, whose values `models` checks beside the rows.
+    Sphere: Schema({"longitude": not_negative(), "latitude": not_negative()}),
+    # Trees of rows, whose values `trees` checks beside the rows.
     NeighborIndex: Schema(
         {
-            "leaves": Rule(is_read=False),
-            "boxes": Rule(is_read=False),
-            "unit": Rule(ABOVE_ZERO, shape="d"),
+            **unread("leaves", "boxes"),
+            "unit": positive("d"),
+            "reach": Rule(ABOVE_ZERO, 1.0),
+            "recall": Rule(ABOVE_ZERO, 1.0),
         }
     ),
-    ApproximateIndex: Schema({"reach": Rule(ABOVE_ZERO, 1.0), "recall": Rule(ABOVE_ZERO, 1.0)}),
-    Codes: Schema({name: Rule(is_read=False) for name in Codes._fields}),
+    Codes: Schema(unread(*Codes._fields)),
     # What tuning tried.
-    PredictiveDistribution: Schema(
-        {name: Rule(is_read=False) for name in ("mean", "scale", "dof")}, omitted=("is_jittered",)
-    ),
+    PredictiveDistribution: Schema(unread("mean", "scale", "dof"), omitted=("is_jittered",)),
     Candidate: Schema({"loss": REAL, "standard_error": REAL, "seconds": REAL}),
     TuningResult: Schema(
         {
-            "candidates": Rule(shape="k"),
-            "weights": finite("k"),
-            "loss": REAL,
-            "seconds": REAL,
-            "scale_factor": REAL,
+            **shaped(candidates="k", weights="k"),
+            **{"loss": REAL, "seconds": REAL, "scale_factor": REAL},
         }
     ),
     # What an ensemble has beside its models.
     Ensemble: Schema(
-        {"scale_factor": POSITIVE, "mean_noise_variance": POSITIVE},
+        {"scale_factor": positive(), "mean_noise_variance": positive()},
+        check_ensemble,
         omitted=("models",),
-        check=check_ensemble,
     ),
-    TargetScaler: Schema({"mean": finite("t"), "std": Rule(ABOVE_ZERO, shape="t")}),
+    TargetScaler: Schema({"mean": finite("t"), "std": positive("t")}),
     Shape: Schema(
         {"tail": Rule(-1.0, 1.0), "contrast": Rule(ABOVE_MINUS_ONE)},  # below, scales are reversed
-        check=_check_shape,
+        lambda own: require(own.log_smallest <= own.log_largest, "the scales are no range"),
     ),
     Groups: Schema(
-        {"numbers": Rule(-1, shape="n"), "labels": Rule(is_long=True)}, check=_check_groups
+        {"numbers": Rule(-1, shape="n"), "labels": Rule(is_long=True)},
+        lambda own: require(own.numbers.max() < len(own.labels), "a group has no label"),
     ),
     Georeference: Schema(
-        {"x": NOT_NEGATIVE, "y": NOT_NEGATIVE, "units": Rule(shape="t")},
-        check=_check_georeference,
+        {"x": not_negative(), "y": not_negative(), "units": Rule(shape="t")},
+        lambda own: require(own.x != own.y, f"both coordinates are column {own.x}"),
     ),
     Nodes: Schema(
-        {
-            **{name: Rule(shape="k") for name in ("feature", "threshold", "left", "right")},
-            "value": finite("k"),
-            "roots": Rule(shape="m"),
-            "ends": Rule(shape="f"),
-        }
+        shaped(
+            **dict.fromkeys(("feature", "threshold", "left", "right", "value"), "k"),
+            roots="m",
+            ends="f",
+        )
     ),
     BoostedTrees: Schema(
         {
-            "baseline": finite("f t"),
+            **shaped(baseline="f t", held_out="n t"),
             "share": SHARE,
             "folds": Rule(UNSEEN, shape="n"),
-            "held_out": finite("n t"),
         },
-        check=_check_trees,
+        _check_trees,
     ),
     # Labels.
     Classification: Schema({"classes": Rule(-math.inf, math.inf, "c")}),
     Link: Schema(
         {
-            "slope": NOT_NEGATIVE,
-            "base_width": NOT_NEGATIVE,
-            "latent_width": NOT_NEGATIVE,
+            **dict.fromkeys(("slope", "base_width", "latent_width"), not_negative()),
             "prior_share": WITHIN_SHARE,
             "bias": finite("c"),
-            "prior": Rule(ABOVE_ZERO, shape="c"),
+            "prior": positive("c"),
         }
     ),
     LinearLogits: Schema(
         {
-            "coefficients": finite("c d"),
-            "intercept": finite("c"),
+            **shaped(coefficients="c d", intercept="c"),
             "prior_share": WITHIN_SHARE,
-            "prior": Rule(ABOVE_ZERO, shape="c"),
+            "prior": positive("c"),
         }
     ),
-    LinearMember: Schema({"ridge": NOT_NEGATIVE, "weight": NOT_NEGATIVE}),
+    LinearMember: Schema({"ridge": not_negative(), "weight": not_negative()}),
     Covariance: Schema(
         {
             "kernel": Rule(one_of=KERNELS),
-            "lengthscale": Rule(ABOVE_ZERO, shape="d"),
-            "slope_variance": NOT_NEGATIVE,
-            "amplitude": NOT_NEGATIVE,
-            "constant_variance": NOT_NEGATIVE,
+            "lengthscale": positive("d"),
+            **dict.fromkeys(("slope_variance", "amplitude", "constant_variance"), not_negative()),
         }
     ),
     LaplaceGP: Schema(
         {
             "Z": finite("m d"),
             "codes": Rule(0, shape="m"),
-            "weight": Rule(0.0, shape="m"),
-            "prior": Rule(ABOVE_ZERO, shape="c"),
+            "weight": not_negative("m"),
+            "prior": positive("c"),
             "prior_share": WITHIN_SHARE,
         },
         omitted=("modes",),  # they follow from the rest, and are large
         make=_fit_laplace,
     ),
-    LaplaceMember: Schema({"center": finite("d"), "weight": NOT_NEGATIVE}),
-    TreesMember: Schema({"weight": NOT_NEGATIVE}),
+    LaplaceMember: Schema({"center": finite("d"), "weight": not_negative()}),
+    TreesMember: Schema({"weight": not_negative()}),
     # Columns.
     Encoding: Schema(
-        {"kind": Rule(one_of=COLUMN_KINDS), "n_levels": NOT_NEGATIVE, "share_missing": SHARE}
+        {"kind": Rule(one_of=COLUMN_KINDS), "n_levels": not_negative(), "share_missing": SHARE}
     ),
     **{kind: Schema() for kind in (LeftOut, Number, TimeOfDay)},
     **{kind: Schema(OF_LEVELS) for kind in (OneHot, Order)},
@@ -339,28 +316,15 @@ SCHEMAS: dict[type, Schema] = {
     Statistics: Schema(
         {
             **OF_LEVELS,
-            "counts": Rule(0.0, shape="k"),
-            "sums": finite("k s"),
-            "means": finite("s"),
-            "shrinkage": Rule(ABOVE_ZERO, shape="s"),
+            "counts": not_negative("k"),
+            **shaped(sums="k s", means="s"),
+            "shrinkage": positive("s"),
             "targets": Rule(0, shape="s"),
             "usual_uncertainty": SHARE,
         },
-        check=_check_statistics,
+        _check_statistics,
     ),
     Encoder: Schema(check=_check_encoder),
-    Imputation: Schema(
-        {
-            "center": finite("p"),
-            "scale": Rule(ABOVE_ZERO, shape="p"),
-            "coefficients": finite("2p p"),
-        }
-    ),
-    Adjustment: Schema(
-        {
-            "center": finite("p"),
-            "scale": Rule(ABOVE_ZERO, shape="p"),
-            "coefficients": finite("q t"),
-        }
-    ),
+    Imputation: Schema({**shaped(center="p", coefficients="2p p"), "scale": positive("p")}),
+    Adjustment: Schema({**shaped(center="p", coefficients="q t"), "scale": positive("p")}),
 }

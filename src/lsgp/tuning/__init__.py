@@ -10,6 +10,6 @@ Four ideas:
   effort. For queries beyond the rows, the hold-out consists of `regions`.
 - `weighing` finds the weights of the models by stacking; `outcome` calibrates their combination.
 
-`descent` tunes a local model by the held-out loss in a `space`, the rows in one input transform.
-`judging` scores the held-out predictions of a tuned model; users see the `result`.
+A `space` has the rows in one input transform, and `data` all of them with the settings. `family`
+also scores the held-out predictions of a tuned model; users see the `result`.
 """

@@ -17,15 +17,9 @@ from lsgp.method.combination import combine
 from lsgp.solvers.exact_system import ExactSystem
 from lsgp.solvers.posterior import N_MEMBERS, integrate
 from lsgp.tuning.budget import Rung
-from lsgp.tuning.data import Data, Problem
-from lsgp.tuning.exact import (
-    Exact,
-    admits_exact,
-    is_on_request,
-    room_for_exact,
-)
+from lsgp.tuning.data import Problem
+from lsgp.tuning.exact import Exact, admits_exact, is_on_request, judge_exact, room_for_exact
 from lsgp.tuning.family import Contender, Family, Spec
-from lsgp.tuning.hold_out import HoldOut
 from lsgp.tuning.jobs import Job
 
 #: Largest number of rows of an average.
@@ -60,30 +54,35 @@ class Average(Family):
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
         """Combine a few exact GPs, which are drawn from the posterior."""
-        data, hold_out, _ = problem
+        data, dense = problem.data, problem.data.backend.dense
         began = time.monotonic()
         choices, spaces = data.choices(KERNELS)
-        members = integrate(choices, data.y, data.rows.noise, job.rng, job.clock)
-        parts = tuple(
-            self._judge(data, Spec(self.name, spaces[k], model, data.n), hold_out)
-            for k, model in members
-        )
-        return self._as_one(problem, spec, parts, began)
+        judged = []
+        for k, model in integrate(choices, data.y, data.rows.noise, job.rng, job.clock):
+            if data.specification.scale == "global" and model.is_local_scale:
+                # The posterior mean of the scale becomes the global scale that users asked for.
+                system = ExactSystem.solve(spaces[k].problem(model), dense)
+                scale = float(np.mean(system.predict(spaces[k].X[:1]).scale))
+                model = model.replace(signal_variance=scale, scale_dof=math.inf)
+            system = ExactSystem.solve(spaces[k].problem(model), dense)
+            member = Spec(self.name, spaces[k], model, data.n)
+            judged.append(judge_exact(data, member, system, problem.hold_out, time.monotonic()))
+        return self._as_one(problem, spec, judged, began)
 
     def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
         began, exact = time.monotonic(), Exact()
         if not contender.parts:  # a single member of the average
             return _as_member(exact.judge_again(problem, contender, job))
-        parts = tuple(_as_member(exact.judge_again(problem, each, job)) for each in contender.parts)
-        return self._as_one(problem, contender.spec, parts, began)
+        judged = [exact.judge_again(problem, each, job) for each in contender.parts]
+        return self._as_one(problem, contender.spec, judged, began)
 
     def _as_one(
-        self, problem: Problem, spec: Spec, parts: tuple[Contender, ...], began: float
+        self, problem: Problem, spec: Spec, judged: list[Contender], began: float
     ) -> Contender:
-        data, hold_out, _ = problem
+        data, parts = problem.data, tuple(_as_member(each) for each in judged)
         alike = np.full(len(parts), 1.0 / len(parts))
         predicted = combine([c.candidate.predicted for c in parts], alike)
-        losses = data.objective.losses(predicted, data.y[hold_out.targets])
+        losses = data.objective.losses(predicted, data.y[problem.hold_out.targets])
         candidate = replace(
             parts[0].candidate,
             predicted=predicted,
@@ -94,24 +93,10 @@ class Average(Family):
         cost = sum(c.cost for c in parts)
         return Contender(self.name, spec.space, candidate, cost, parts=parts)
 
-    def _judge(self, data: Data, spec: Spec, hold_out: HoldOut) -> Contender:
-        """Judge one member, with the scale of the posterior."""
-        began = time.monotonic()
-        if data.specification.scale == "global" and spec.model.is_local_scale:
-            # The posterior mean of the scale becomes the global scale that users asked for.
-            system = ExactSystem.solve(spec.space.problem(spec.model), data.backend.dense)
-            scale = float(np.mean(system.predict(spec.space.X[:1]).scale))
-            spec = spec._replace(
-                model=spec.model.replace(signal_variance=scale, scale_dof=math.inf)
-            )
-        system = ExactSystem.solve(spec.space.problem(spec.model), data.backend.dense)
-        return _as_member(Exact().judge(data, spec, system, hold_out, began))
-
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
         """Nominal milliseconds of a third of the draws, because there are three rungs."""
         return 10.0 * problem.data.n
 
 
 def _as_member(judged: Contender) -> Contender:
-    candidate = replace(judged.candidate, is_integrated=True)
-    return judged._replace(family=Average.name, candidate=candidate)
+    return judged._replace(candidate=replace(judged.candidate, is_integrated=True))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Classifiers that are pooled with models of labels: logistic regression, exact GPs, and trees.
 
-Each is fitted to all rows, predicts held-out rows by fits without their fold, and adapts as far as
-it can to rows that are added or removed.
+Each is fitted to all rows. `held_out` predicts some rows (k, C), each by a fit without its fold.
+`with_rows` and `keep_rows` return a member that follows rows behind the n that there were, and rows
+that go, as far as it can.
 """
 
 from __future__ import annotations
@@ -40,16 +41,13 @@ class LinearMember:
         return self.logits.log_proba(np.asarray(self.transform.transform(X), dtype=float))
 
     def held_out(self, X: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]) -> Array:
-        """Log probabilities (k, C) of ``rows``, each by a fit without its fold."""
         Z = np.asarray(self.transform.transform(X), dtype=float)
         return logistic_held_out(Z, known, self.ridge, rows, folds)
 
     def with_rows(self, X: Array, known: ClassRows, n: int) -> LinearMember:
-        """With rows behind the n that there are: it stays as it is."""
         return self
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> LinearMember:
-        """Without the other rows: it stays as it is."""
         return self
 
 
@@ -66,16 +64,11 @@ class LaplaceMember:
         return self.gp.log_proba(self._centered(X))
 
     def held_out(self, X: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]) -> Array:
-        """Log probabilities (k, C) of ``rows``, each by a fit without its fold."""
         return laplace_held_out(self.gp, self._centered(X), known, rows, folds)
 
     def with_rows(self, X: Array, known: ClassRows, n: int) -> LaplaceMember:
-        """With rows behind the n that there are.
-
-        If they are too many, it stays as it is, with as much less weight as it has fewer of them.
-        """
         gp, after = self.gp, n + len(X)
-        if after > MOST_TO_FOLLOW:
+        if after > MOST_TO_FOLLOW:  # it stays, with as much less weight as it has fewer of the rows
             return replace(self, weight=n / after * self.weight)
         Z = np.concatenate([gp.Z, self._centered(X)])
         codes = np.concatenate([gp.codes, known.codes])
@@ -84,7 +77,6 @@ class LaplaceMember:
         return replace(self, gp=fitted)
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> LaplaceMember:
-        """Without the other rows."""
         gp = self.gp
         kept = kept[: len(gp.Z)]  # the GP may not have all of the model's rows
         if kept.all():
@@ -107,15 +99,12 @@ class TreesMember:
         return log_proba_of_odds(self.trees.locate(X))
 
     def held_out(self, X: Array, known: ClassRows, rows: Rows, folds: NDArray[np.int64]) -> Array:
-        """Log probabilities (k, C) of ``rows``, each by trees without its fold."""
         return log_proba_of_odds(self.trees.held_out[rows])
 
     def with_rows(self, X: Array, known: ClassRows, n: int) -> TreesMember:
-        """With rows behind the n that there are, which no fit has seen."""
         return replace(self, trees=self.trees.with_rows(X))
 
     def keep_rows(self, kept: NDArray[np.bool_]) -> TreesMember:
-        """Without the other rows; the trees stay as they are."""
         return replace(self, trees=self.trees.keep_rows(kept))
 
 

@@ -22,18 +22,13 @@ from lsgp.method.kernels import KernelSetting
 from lsgp.method.parameters import Parameters
 from lsgp.search.approximate import approximate
 from lsgp.search.contract import SearchIndex
-from lsgp.search.copies import distinct_rows, find_copies
 from lsgp.search.index import build_index
-from lsgp.solvers.exact_fit import NOT_TUNED, make_exact, with_noise_of_targets
+from lsgp.search.patterns import distinct_rows, find_copies
+from lsgp.solvers.evidence import NOT_TUNED, make_exact, with_noise_of_targets
 from lsgp.solvers.objective import Objective
 from lsgp.solvers.posterior import Choices
 from lsgp.tuning.budget import Budget
-from lsgp.tuning.hold_out import (
-    HoldOut,
-    leave_one_out,
-    shuffled,
-    split_by_blocks,
-)
+from lsgp.tuning.hold_out import HoldOut, leave_one_out, shuffled, split_by_blocks
 from lsgp.tuning.space import Space
 
 Array = NDArray[np.float64]
@@ -197,13 +192,8 @@ class Data:
     def transformed(self, transform: InputTransform) -> Space:
         """Return the indexed rows in a fitted transform."""
         X = np.ascontiguousarray(transform.transform(self.rows.X), dtype=float)
-        return Space(
-            transform, X, self.y, self.rows.noise, self._index(X), self.backend, self.resources
-        )
-
-    def _index(self, X: Array) -> SearchIndex:
         unit = np.ones(X.shape[1])
-        index = build_index(X, unit, self.resources.n_threads)
-        if not self.specification.approximates:
-            return index
-        return approximate(index, unit, USUAL_N_NEIGHBORS)
+        index: SearchIndex = build_index(X, unit, self.resources.n_threads)
+        if self.specification.approximates:
+            index = approximate(index, unit, USUAL_N_NEIGHBORS)
+        return Space(transform, X, self.y, self.rows.noise, index, self.backend, self.resources)

@@ -11,16 +11,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.contract import SystemSize
-from lsgp.backends.dense import matrix_bytes
+from lsgp.backends.contract import Dense, SystemSize
+from lsgp.backends.dense_host import matrix_bytes
 from lsgp.inputs.specification import DEFAULT_LOCALIZER
 from lsgp.inputs.transforms.warping import WarpableRows
 from lsgp.method.contract import LocalModel, Predictions, concatenate_results, reorder_results
+from lsgp.method.kernels import SumKernel
 from lsgp.method.parameters import finds_no_noise
-from lsgp.method.sum_kernel import SumKernel
-from lsgp.search.lattice import shortest_on_levels
-from lsgp.solvers.evidence import BAD_EVIDENCE
-from lsgp.solvers.exact_fit import (
+from lsgp.search.patterns import shortest_on_levels
+from lsgp.solvers.evidence import (
+    BAD_EVIDENCE,
     LITTLE_GAIN,
     NEGLIGIBLE_GAIN,
     EvidenceProblem,
@@ -29,20 +29,19 @@ from lsgp.solvers.exact_fit import (
     with_shortest,
 )
 from lsgp.solvers.exact_system import ExactSystem, largest_exact
-from lsgp.solvers.precision import choose_precision
-from lsgp.solvers.prices import cost_of_evidence, cost_of_exact
-from lsgp.tuning.budget import RUNGS, Budget, Rung
+from lsgp.tuning.budget import RUNGS, Budget, Rung, cost_of_evidence, cost_of_exact
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
-from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, name_of
+from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, judge
 from lsgp.tuning.hold_out import HoldOut, leave_one_out
 from lsgp.tuning.jobs import Job
-from lsgp.tuning.judging import Judge
-from lsgp.tuning.result import Candidate
 from lsgp.tuning.space import Space
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
+#: Exact GPs of more than MOST_IN_DOUBLE rows are factored in single precision if the noise variance
+#: relative to the signal is at least LEAST_NOISE_IN_SINGLE times the root of the number of rows.
+MOST_IN_DOUBLE, LEAST_NOISE_IN_SINGLE = 2000, 4e-5
 #: With more rows, a trial on part of the rows decides whether an exact GP of all rows pays off.
 ALWAYS_EXACT = 1500
 #: Rows of a trial, and operations for the trends of its predictions, (d + 1)³ for each of them.
@@ -111,12 +110,6 @@ def admits_exact(data: Data, budget: Budget) -> bool:
     )
 
 
-def is_exact_enough(data: Data, budget: Budget) -> bool:
-    """Whether exact GPs make local models superfluous: all rows are one neighborhood."""
-    is_small = data.n <= USUAL_N_NEIGHBORS and admits_exact(data, budget)
-    return (is_small and data.labels is None) or is_on_request(data)
-
-
 class Exact(Family):
     """One exact GP per kernel and input transform; sums and warped inputs if they pay off."""
 
@@ -135,7 +128,10 @@ class Exact(Family):
         ]
 
     def suffices(self, problem: Problem) -> bool:
-        return is_exact_enough(problem.data, problem.budget)
+        """Whether local models are superfluous: all rows are one neighborhood."""
+        data = problem.data
+        is_small = data.labels is None and data.n <= USUAL_N_NEIGHBORS
+        return (is_small and admits_exact(data, problem.budget)) or is_on_request(data)
 
     def _make_exact(self, data: Data, model: LocalModel) -> LocalModel:
         has_constant = data.parameters.bounds_of("constant_variance") is not None
@@ -151,8 +147,7 @@ class Exact(Family):
         least_gain = NEGLIGIBLE_GAIN if is_last else LITTLE_GAIN
         rows = data.draw_distinct(n_rows)
         found = self._maximize(data, spec, rows, rung.n_steps, least_gain, job)
-        tuned = spec._replace(model=found.model)
-        return Tuned(tuned, -found.log_evidence, found.log_evidence)
+        return Tuned(spec._replace(model=found.model), -found.log_evidence, found.log_evidence)
 
     def _maximize(
         self,
@@ -164,12 +159,15 @@ class Exact(Family):
         job: Job,
         warps: Array | None = None,
     ) -> ExactGP:
+        # Priors need scaled inputs, and no bounds of users.
+        kinds = data.specification.input_transforms
+        is_scaled = all(kind is not None for each in kinds for kind in each)
         problem = EvidenceProblem(
             warpable(data, spec.space).part(rows),
             data.exact_parameters,
             job.clock,
             data.backend.dense,
-            has_prior=self._has_prior(data),
+            has_prior=not is_on_request(data) or (is_scaled and data.has_own_bounds),
         )
         start = ExactGP(spec.model, np.empty(0) if warps is None else warps, -math.inf)
         found = problem.maximize(start, n_steps, least_gain)
@@ -181,53 +179,21 @@ class Exact(Family):
             return replace(problem, parameters=bounded).maximize(start, n_steps, least_gain)
         return found
 
-    def _has_prior(self, data: Data) -> bool:
-        """Whether priors apply: they need scaled inputs, and no bounds of users."""
-        kinds = data.specification.input_transforms
-        is_scaled = all(kind is not None for each in kinds for kind in each)
-        return not is_on_request(data) or (is_scaled and data.has_own_bounds)
-
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Contender:
         """Factor all rows, and judge held-out predictions; the factor is kept."""
-        data = problem.data
+        data, dense = problem.data, problem.data.backend.dense
         began = time.monotonic()
         noise = float(data.rows.noise.min())
-        may_round = not is_on_request(data)
-        model = choose_precision(spec.model, data.n, noise, data.backend.dense, may_round)
-        job.clock.check(seconds_of_exact(data))
-        system = ExactSystem.solve(spec.space.problem(model), data.backend.dense)
-        return self.judge(data, spec._replace(model=model), system, problem.hold_out, began)
-
-    def judge(
-        self, data: Data, spec: Spec, system: ExactSystem, hold_out: HoldOut, began: float
-    ) -> Contender:
-        """Judge a factored exact GP, whose scale the evidence has fitted."""
-        predictions = leave_out(system, hold_out)
-        judged = Judge(data, hold_out).judge(spec.model, predictions, calibrates_scale=False)
-        candidate = Candidate(
-            input_transform=name_of(spec.space.kinds),
-            n_neighbors=data.n,
-            model=judged.model,
-            predicted=judged.predicted,
-            loss=judged.loss,
-            standard_error=judged.standard_error,
-            seconds=time.monotonic() - began,
-            link=judged.link,
-        )
-        return Contender(
-            self.name,
-            spec.space,
-            candidate,
-            cost_of_exact(data.n, judged.model.is_single),
-            n_tuned=len(data.exact_parameters.pack(judged.model)),
-            noise=judged.noise,
-            system=system,
-        )
+        model = choose_precision(spec.model, data.n, noise, dense, not is_on_request(data))
+        # The seconds to factor all rows must fit into the rest of ``max_time``.
+        job.clock.check(data.n**3 / (1e13 if dense.is_fast else 2e10))
+        system = ExactSystem.solve(spec.space.problem(model), dense)
+        return judge_exact(data, spec._replace(model=model), system, problem.hold_out, began)
 
     def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
         assert contender.system is not None
-        began, system = time.monotonic(), contender.system
-        return self.judge(problem.data, contender.spec, system, problem.hold_out, began)
+        known = contender.spec, contender.system, problem.hold_out
+        return judge_exact(problem.data, *known, time.monotonic())
 
     def ready(self, problem: Problem, tuned: list[Tuned]) -> list[Tuned]:
         """Return the best models that fit into memory; with many rows none, `grow` tries them."""
@@ -264,10 +230,18 @@ class Exact(Family):
         return [tuned[0], *self._sums_and_warps(problem, tuned, job)]
 
     def _sums_and_warps(self, problem: Problem, tuned: list[Tuned], job: Job) -> list[Tuned]:
-        data = problem.data
-        if not self._may_grow(data) or problem.budget.work < 1.0:
+        data, settings, best = problem.data, problem.data.specification, tuned[0]
+        may_grow = (
+            problem.budget.work >= 1.0
+            and data.n <= MOST_ROWS_TO_GROW
+            and data.d <= MOST_INPUTS_TO_GROW
+            and len(settings.kernels) > 1
+            and data.has_own_bounds
+            and "lengthscale" not in settings.given
+        )
+        if not may_grow:
             return []
-        best, looked_at = tuned[0], data.draw_distinct(N_LOOKED_AT)
+        looked_at = data.draw_distinct(N_LOOKED_AT)
         plain = self._maximize(data, best.spec, looked_at, 15, LITTLE_GAIN, job)
         looks: list[tuple[Spec, ExactGP]] = []
         for names in SUMS:
@@ -277,9 +251,9 @@ class Exact(Family):
             looks.append((spec, found))
         looks.sort(key=lambda pair: -pair[1].log_evidence)
         del looks[1:]  # two sums differ little
-        space = data.space(data.specification.kinds_of("standardize"))
-        rows = warpable(data, space)
-        if rows.is_warpable and self._may_warp(data):
+        space = data.space(settings.kinds_of("standardize"))
+        is_open = settings.projection is None and len(settings.input_transforms) > 1
+        if is_open and warpable(data, space).is_warpable:
             for kernel in dict.fromkeys(each.spec.model.kernel for each in tuned):
                 spec = best.spec._replace(space=space, model=plain.model.replace(kernel=kernel))
                 warps = np.zeros(data.d)
@@ -287,38 +261,17 @@ class Exact(Family):
                 looks.append((spec, found))
                 if not finds_no_noise(found.model):
                     break  # only without noise do kernels with lower evidence often predict better
-        worth = plain.log_evidence + WORTH_A_TRIAL
-        return [
-            self._finish(problem, spec._replace(model=found.model), found.warps, job)
-            for spec, found in looks
-            if found.log_evidence > worth
-        ]
-
-    def _may_grow(self, data: Data) -> bool:
-        settings = data.specification
-        return (
-            data.n <= MOST_ROWS_TO_GROW
-            and data.d <= MOST_INPUTS_TO_GROW
-            and len(settings.kernels) > 1
-            and data.has_own_bounds
-            and "lengthscale" not in settings.given
-        )
-
-    def _may_warp(self, data: Data) -> bool:
-        settings = data.specification
-        return settings.projection is None and len(settings.input_transforms) > 1
-
-    def _finish(self, problem: Problem, spec: Spec, warps: Array, job: Job) -> Tuned:
-        """Tune a sum or warps on the rows of the last rung, as other models."""
-        data, last = problem.data, problem.budget.rungs(problem.data.n)[-1]
-        rows = data.draw_distinct(last.n_rows)
-        steps = (rows, last.n_steps, NEGLIGIBLE_GAIN, job)
-        found = self._maximize(data, spec, *steps, warps=warps)
-        if len(found.warps):
-            powers = warpable(data, spec.space).powers(found.warps)
-            spec = spec._replace(space=data.transformed(spec.space.transform.bent(powers)))
-        tuned = spec._replace(model=found.model)
-        return Tuned(tuned, -found.log_evidence, found.log_evidence)
+        grown, last = [], problem.budget.rungs(data.n)[-1]
+        steps = data.draw_distinct(last.n_rows), last.n_steps, NEGLIGIBLE_GAIN, job
+        for spec, look in looks:
+            if look.log_evidence > plain.log_evidence + WORTH_A_TRIAL:
+                found = self._maximize(data, spec._replace(model=look.model), *steps, look.warps)
+                if len(found.warps):
+                    powers = warpable(data, spec.space).powers(found.warps)
+                    spec = spec._replace(space=data.transformed(spec.space.transform.bent(powers)))
+                spec = spec._replace(model=found.model)
+                grown.append(Tuned(spec, -found.log_evidence, found.log_evidence))
+        return grown
 
     def _best_of_trial(
         self, problem: Problem, tuned: list[Tuned], local: list[Contender], job: Job
@@ -328,30 +281,37 @@ class Exact(Family):
         Candidates are the tuned exact GPs, and exact GPs with the hyperparameters of the best local
         model of each kernel.
         """
-        data, hold_out, _ = problem
-        rows = data.draw_distinct(N_TRIED)
-        part = _part_of(data, rows)
+        data, dense = problem.data, problem.data.backend.dense
+        rows, block = data.draw_distinct(N_TRIED), problem.hold_out.tuned.block
+        labels = None if data.labels is None else data.labels.take(rows)
+        own = data.rows.keep(rows)
+        part = replace(data, rows=own, y=data.y[rows], labels=labels, _spaces={})
         everything = np.arange(part.n, dtype=np.int32)
-        block = None if hold_out.tuned.block is None else hold_out.tuned.block[rows]
         step = max(1, round(part.n * (1 + data.d) ** 3 / MOST_TRIED_WORK))
-        judged = np.ascontiguousarray(everything[::step])
-        of_part = leave_one_out(judged, everything, block)
-        of_kernels = {str(c.model.kernel): c for c in reversed(local)}
+        targets = np.ascontiguousarray(everything[::step])
+        hold_out = leave_one_out(targets, everything, None if block is None else block[rows])
         rivals = [t for t in tuned if t.log_evidence > -BAD_EVIDENCE]
+        of_kernels = {str(c.model.kernel): c for c in reversed(local)}
         rivals += [
             Tuned(Spec(self.name, c.space, self._make_exact(data, c.model), data.n), 0.0)
             for c in of_kernels.values()
             if not c.model.is_coarse
         ]
         losses = []
-        for each in rivals:
+        for spec, *_ in rivals:
             job.clock.check()
-            spec = _in_part(each.spec, part, rows)
-            system = ExactSystem.solve(spec.space.problem(spec.model), data.backend.dense)
-            losses.append(self.judge(part, spec, system, of_part, time.monotonic()).loss)
+            space = spec.space.part(rows)
+            system = ExactSystem.solve(space.problem(spec.model), dense)
+            spec = spec._replace(space=space)
+            losses.append(judge_exact(part, spec, system, hold_out, time.monotonic()).loss)
         best = int(np.argmin(losses))
-        if local and not _is_beaten(part, local[0], rows, of_part, losses[best]):
-            return None
+        if local:
+            space, model = local[0].space.part(rows).indexed(), local[0].model
+            sample = space.sample_held_out(model, hold_out, local[0].n_neighbors)
+            spec, predictions = local[0].spec._replace(space=space), space.predict(model, sample)
+            known = space.problem(model), sample
+            if judge(part, hold_out, spec, predictions, 0.0, known).loss < losses[best]:
+                return None
         return rivals[best]
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
@@ -366,6 +326,36 @@ def warpable(data: Data, space: Space) -> WarpableRows:
     return WarpableRows.of(inputs, space.X, data.y, data.rows.noise, space.transform)
 
 
+def judge_exact(
+    data: Data, spec: Spec, system: ExactSystem, hold_out: HoldOut, began: float
+) -> Contender:
+    """Judge a factored exact GP, whose scale the evidence has fitted."""
+    spec, predictions = spec._replace(n_neighbors=data.n), leave_out(system, hold_out)
+    judged = judge(data, hold_out, spec, predictions, began)
+    return judged._replace(
+        cost=cost_of_exact(data.n, judged.model.is_single),
+        n_tuned=len(data.exact_parameters.pack(judged.model)),
+        system=system,
+    )
+
+
+def choose_precision(
+    model: LocalModel, n: int, noise: float, dense: Dense, may_round: bool = True
+) -> LocalModel:
+    """Return the model with single precision chosen if that hardly changes predictions.
+
+    ``noise`` is the least noise multiplier of the n rows.
+    """
+    is_single = (
+        may_round
+        and n > MOST_IN_DOUBLE
+        and model.correlation.formula is not None
+        and not dense.is_fast
+        and model.noise_variance * noise >= LEAST_NOISE_IN_SINGLE * math.sqrt(n)
+    )
+    return model.replace(is_single=is_single)
+
+
 def leave_out(system: ExactSystem, hold_out: HoldOut) -> Predictions:
     """Predict the targets of a hold-out, each without the rows of its block."""
     parts: list[Predictions] = []
@@ -375,36 +365,9 @@ def leave_out(system: ExactSystem, hold_out: HoldOut) -> Predictions:
         alone = int(np.searchsorted(numbers[order], 0))
         found = [system.leave_out(targets[order[:alone]])] if alone else []
         for number in np.unique(numbers[numbers >= 0]).tolist():
-            assert block is not None
             without = system.without(np.flatnonzero(block == number))
             found.append(system.leave_group_out(targets[numbers == number], without))
         joined: Predictions = concatenate_results(found)
         parts.append(reorder_results(joined, np.argsort(order, kind="stable")))
     predictions: Predictions = concatenate_results(parts)
     return predictions
-
-
-def seconds_of_exact(data: Data) -> float:
-    """Estimate the seconds to factor all rows, which must fit into the rest of ``max_time``."""
-    rate = 1e13 if data.backend.dense.is_fast else 2e10
-    return data.n**3 / rate
-
-
-def _part_of(data: Data, rows: Rows) -> Data:
-    """Return the data of some rows."""
-    labels = None if data.labels is None else data.labels.take(rows)
-    return replace(data, rows=data.rows.keep(rows), y=data.y[rows], labels=labels, _spaces={})
-
-
-def _in_part(spec: Spec, part: Data, rows: Rows) -> Spec:
-    return spec._replace(space=spec.space.part(rows), n_neighbors=part.n)
-
-
-def _is_beaten(part: Data, local: Contender, rows: Rows, hold_out: HoldOut, loss: float) -> bool:
-    """Whether a local model of part of the rows has at least this loss there."""
-    space = local.space.part(rows).indexed()
-    sample = space.sample_held_out(local.model, hold_out, local.n_neighbors)
-    predictions = space.predict(local.model, sample)
-    calibrates = part.objective.calibrates_scale
-    judged = Judge(part, hold_out).judge(local.model, predictions, calibrates)
-    return loss <= judged.loss

@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The interface of a family of models, and records of models: specified, tuned and judged."""
+"""The interface of a family of models, and models: specified, tuned and judged."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.inputs.projections import Kinds
+from lsgp.inputs.labels import Labels
 from lsgp.inputs.transforms import LINKED_KINDS
-from lsgp.method.contract import LocalModel
+from lsgp.method.calibration import calibrate
+from lsgp.method.contract import STATUS_NOT_POSITIVE_DEFINITE, LocalModel, LocalProblem, Predictions
+from lsgp.method.distribution import distribution_of
+from lsgp.method.link import default_link, fit_link
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.exact_system import ExactSystem
+from lsgp.solvers.objective import BAD_LOSS
 from lsgp.tuning.budget import Rung
 from lsgp.tuning.class_members import Member
-from lsgp.tuning.data import Problem
+from lsgp.tuning.data import Data, Problem
+from lsgp.tuning.hold_out import HoldOut
 from lsgp.tuning.jobs import Job
 from lsgp.tuning.result import Candidate
-from lsgp.tuning.space import Space
+from lsgp.tuning.space import Sample, Space
+
+Array = NDArray[np.float64]
 
 
 class Spec(NamedTuple):
@@ -41,38 +49,17 @@ class Tuned(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """A GP model, judged on the hold-out.
-
-    Attributes
-    ----------
-    family : str
-    space : Space
-        The rows in its input transform.
-    candidate : Candidate
-        The part that users see: hyperparameters, held-out predictions, loss.
-    cost : float
-        Nominal milliseconds of one prediction.
-    log_evidence : float
-        Gives the prior weights of models of one family.
-    n_tuned : int
-        Number of hyperparameters that were tuned on the targets.
-    noise : float
-        Mean variance of the noise of held-out targets, in scaled units.
-    system : ExactSystem or None
-        The factored system of all rows, of an exact GP.
-    parts : tuple of Contender
-        Members of equal weight, of an average over the posterior; else empty.
-    """
+    """A GP model, judged on the hold-out."""
 
     family: str
-    space: Space
-    candidate: Candidate
-    cost: float
-    log_evidence: float = 0.0
-    n_tuned: int = 0
-    noise: float = math.inf
-    system: ExactSystem | None = None
-    parts: tuple[Contender, ...] = ()
+    space: Space  # the rows in its input transform
+    candidate: Candidate  # for users: hyperparameters, held-out predictions, loss
+    cost: float = 0.0  # nominal milliseconds of one prediction
+    log_evidence: float = 0.0  # gives the prior weights of models of one family
+    n_tuned: int = 0  # number of hyperparameters that were tuned on the targets
+    noise: float = math.inf  # mean variance of the noise of held-out targets, in scaled units
+    system: ExactSystem | None = None  # the factored system of all rows, of an exact GP
+    parts: tuple[Contender, ...] = ()  # of equal weight, of an average over the posterior
 
     @property
     def loss(self) -> float:
@@ -96,59 +83,37 @@ class Contender(NamedTuple):
 
 
 class LogOdds(NamedTuple):
-    """A model of the log odds of labels, judged on the hold-out.
-
-    Attributes
-    ----------
-    family : str
-    log_proba : array of shape (k, C)
-        Log probabilities of the held-out targets, by fits without them.
-    loss : float
-    cost : float
-        Nominal milliseconds of one prediction.
-    log_evidence : float
-        Gives the prior weights of models of one family.
-    n_tuned : int
-        Number of hyperparameters that were tuned on the labels.
-    parts : tuple
-        Fitted classifiers of all rows, with weights that sum to 1.
-    """
+    """A model of the log odds of labels, judged on the hold-out."""
 
     family: str
-    log_proba: NDArray[np.float64]
+    log_proba: Array  # (k, C) of the held-out targets, by fits without them
     loss: float
-    cost: float
-    log_evidence: float
-    n_tuned: int
-    parts: tuple[Member, ...]
+    cost: float  # nominal milliseconds of one prediction
+    log_evidence: float  # gives the prior weights of models of one family
+    n_tuned: int  # number of hyperparameters that were tuned on the labels
+    parts: tuple[Member, ...]  # classifiers of all rows, with weights that sum to 1
 
     def describe(self) -> str:
         return self.family
+
+
+def mean_log_loss(labels: Labels, log_proba: Array, rows: NDArray[np.integer]) -> float:
+    """Mean log loss of rows by their weights, from their log probabilities (k, C)."""
+    weight = labels.weight[rows]
+    return float(weight @ labels.losses(log_proba, rows) / weight.sum())
 
 
 class Located(NamedTuple):
     """Boosted trees of numbers, judged on the hold-out.
 
     They predict locations only; in a combination, they take the scale of the best other model.
-
-    Attributes
-    ----------
-    family : str
-    trees : BoostedTrees
-    location : array of shape (k, t)
-        Predictions of the held-out targets, by fits without their fold.
-    loss : float
-        Loss with a common scale, the root mean squared error.
-    cost : float
-        Nominal milliseconds of one prediction.
-    log_evidence : float
     """
 
     family: str
     trees: BoostedTrees
-    location: NDArray[np.float64]
-    loss: float
-    cost: float
+    location: Array  # (k, t) predictions of the held-out targets, by fits without their fold
+    loss: float  # with a common scale, the root mean squared error
+    cost: float  # nominal milliseconds of one prediction
     log_evidence: float = 0.0
 
     def describe(self) -> str:
@@ -202,10 +167,60 @@ class Family(Protocol):
         raise AssertionError(f"{self.name} has one hold-out")
 
 
-def name_of(kinds: Kinds) -> str | Kinds | None:
-    """Return the input transforms for users: one name if all inputs share it.
+def judge(
+    data: Data,
+    hold_out: HoldOut,
+    spec: Spec,
+    predictions: Predictions,
+    began: float,
+    local: tuple[LocalProblem, Sample] | None = None,
+) -> Contender:
+    """Score a GP model by its predictions of the targets of a hold-out.
 
-    The kind of projected inputs is named only if there are no other inputs.
+    ``local`` are the problem and the sample of a local model. Its scale is fitted to the targets
+    first, if the objective leaves that open, and some objectives score the neighborhoods instead
+    of the predictions. Models of labels get a link, fitted to the latent values.
     """
+    rows, model, objective, labels = hold_out.targets, spec.model, data.objective, data.labels
+    y, noise, error, link = data.y[rows], data.rows.noise[rows], 0.0, None
+    failed = bool((predictions.status >= STATUS_NOT_POSITIVE_DEFINITE).any())
+    if local is not None and objective.calibrates_scale and not failed:
+        given, signal_range = data.specification.given, data.parameters.signal_range(model)
+        model, predictions = calibrate(model, predictions, y, noise, given, signal_range)
+    if labels is not None:
+        predicted, size = distribution_of(predictions, 0.0), math.inf
+        latent, loss, link = labels.latent(predicted), BAD_LOSS, default_link(labels.prior)
+        is_finite = np.isfinite(latent.mean).all() and np.isfinite(latent.variance).all()
+        if is_finite and not failed:
+            weight = labels.weight[rows]
+            link = fit_link(latent, labels.codes[rows], weight, labels.prior)
+            losses, shares = labels.losses(link.log_proba(latent), rows), weight / weight.sum()
+            loss = float(shares @ losses)
+            error = float(np.sqrt((shares**2) @ (losses - loss) ** 2))
+    else:
+        predicted = distribution_of(predictions, model.noise_of(noise))
+        losses = np.full(len(y), BAD_LOSS)
+        if local is not None and not objective.judges_predictions and not failed:
+            problem, sample = local
+            scores = objective.score(problem, *sample, data.backend, data.resources)
+            losses = np.asarray(scores.loss, dtype=float)
+        elif not failed:
+            losses = objective.losses(predicted, y)
+        losses = np.where(np.isfinite(losses), losses, BAD_LOSS)
+        loss, error = float(losses.mean()), float(losses.std() / math.sqrt(len(losses)))
+        size = model.noise_variance * float(np.mean(predictions.scale))
+    # Users see one name if all inputs share a transform. That of projected inputs is named only
+    # if there are no other inputs.
+    kinds = spec.space.kinds
     free = tuple(kind for kind in kinds if kind not in LINKED_KINDS) or kinds
-    return free[0] if len(set(free)) == 1 else kinds
+    candidate = Candidate(
+        input_transform=free[0] if len(set(free)) == 1 else kinds,
+        n_neighbors=spec.n_neighbors,
+        model=model,
+        predicted=predicted,
+        loss=loss,
+        standard_error=error,
+        seconds=time.monotonic() - began,
+        link=link,
+    )
+    return Contender(spec.family, spec.space, candidate, noise=size)

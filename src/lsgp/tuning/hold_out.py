@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.projections import Kinds
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.lattice import inner_levels
+from lsgp.search.contract import Exclusions
+from lsgp.search.patterns import inner_levels
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -37,21 +37,13 @@ class Layer(NamedTuple):
 
 
 class HoldOut(NamedTuple):
-    """The targets by which models are judged, and those on which they are tuned.
+    """The targets by which models are judged, and those on which they are tuned."""
 
-    Attributes
-    ----------
-    layers : tuple of Layer
-        Blocks of one layer are disjoint; overlapping blocks are in different layers.
-    tuned : Layer
-        Rows from which optimizations draw their targets.
-    n_independent : float
-        Effective number of independent targets: rows of a block, and overlapping blocks, count
-        less than independent rows.
-    """
-
+    #: Blocks of one layer are disjoint; overlapping blocks are in different layers.
     layers: tuple[Layer, ...]
-    tuned: Layer
+    tuned: Layer  # rows from which optimizations draw their targets
+    #: Effective number of independent targets: rows of a block, and overlapping blocks, count less
+    #: than independent rows.
     n_independent: float
 
     @property

@@ -19,10 +19,9 @@ from lsgp.backends.contract import Resources
 from lsgp.backends.gathering import CORES_OF_GATHERED, MOST_GATHERED, Gathering
 from lsgp.compute.blas import one_blas_thread
 from lsgp.compute.clock import INTERRUPTS, Clock, OutOfTimeError, TuningStoppedWarning
-from lsgp.compute.interrupts import ThreadPool, wait_some
 from lsgp.compute.progress import progress_bar
-from lsgp.compute.text import placed
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import placed, warn_user
+from lsgp.compute.threads import ThreadPool, wait_some
 from lsgp.solvers.objective import Scorer
 from lsgp.tuning.data import Data, Stream
 from lsgp.tuning.space import Space
@@ -42,7 +41,7 @@ class Job:
 
     def take(self, space: Space) -> Space:
         """Return a space that uses the resources and the scorer of this job."""
-        return space.with_share(self.share, self.scorer)
+        return replace(space, share=self.share, scorer=self.scorer)
 
 
 class _Shares:

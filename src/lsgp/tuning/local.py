@@ -11,20 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.contract import SystemSize
+from lsgp.compute.clock import Clock
+from lsgp.compute.descent import descend_vector
 from lsgp.method.contract import LocalModel
-from lsgp.search.radius import radii_of
-from lsgp.solvers.prices import cost_of_local
-from lsgp.tuning.budget import FEWEST_TARGETS, Rung
+from lsgp.method.parameters import Parameters
+from lsgp.search.patterns import radii_of
+from lsgp.solvers.objective import BAD_LOSS, Objective
+from lsgp.tuning.budget import FEWEST_TARGETS, Rung, cost_of_local
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data, Problem
-from lsgp.tuning.descent import descend_on_sample
-from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, name_of
+from lsgp.tuning.family import Contender, Family, Judged, Spec, Tuned, judge
 from lsgp.tuning.hold_out import shuffled
 from lsgp.tuning.jobs import Job
-from lsgp.tuning.judging import Judge
-from lsgp.tuning.result import Candidate
+from lsgp.tuning.space import Sample, Space
 
 Array = NDArray[np.float64]
 
+#: An optimization ends when a step lowers the loss by less than this fraction, a small part of the
+#: loss's standard error.
+NEGLIGIBLE_GAIN = 2e-5
+#: Largest number of evaluations of a descent, as a multiple of its iterations. Where single
+#: precision makes losses noisy, a line search could take many and gain nothing.
+EVALUATIONS_PER_ITERATION = 1.5
+#: Optimizations use single precision if losses and gradients of the first N_CHECKED_IN_SINGLE
+#: targets agree to SAME_IN_SINGLE, and if the noise is not so small that most systems would have to
+#: be solved again in double precision.
+SAME_IN_SINGLE, N_CHECKED_IN_SINGLE, LEAST_NOISE_IN_SINGLE = 1e-3, 64, 1e-4
+#: Weight, in targets, of the prior of log lengthscales about their mean. It keeps lengthscales of
+#: irrelevant inputs finite, and loses influence with more rows.
+LENGTHSCALE_PRIOR = 40.0
 #: Number of neighbors in the first rung, and the largest number of rows for it. A smaller
 #: neighborhood saves time; in larger tables, it matters more than the kernel.
 FIRST_N_NEIGHBORS, MOST_ROWS_WITH_FEWER = 32, 10_000
@@ -76,11 +90,12 @@ class Local(Family):
 
     def tune(self, problem: Problem, spec: Spec, rung: Rung, job: Job) -> Tuned:
         """Tune by one descent on new targets, with neighborhoods in the metric tuned so far."""
-        data = problem.data
-        if rung.is_first:
-            spec = self._with_fewer(data, spec)
-        elif spec.n_neighbors == FIRST_N_NEIGHBORS and data.specification.n_neighbors is None:
-            spec = resized(data, spec, min(USUAL_N_NEIGHBORS, data.n - 1))
+        data, m = problem.data, spec.n_neighbors
+        if data.specification.n_neighbors is None:
+            if rung.is_first and m == USUAL_N_NEIGHBORS and data.n <= MOST_ROWS_WITH_FEWER:
+                spec = resized(data, spec, FIRST_N_NEIGHBORS)
+            elif not rung.is_first and m == FIRST_N_NEIGHBORS:
+                spec = resized(data, spec, min(USUAL_N_NEIGHBORS, data.n - 1))
         most = TARGETS_TIMES_NEIGHBORS // max(spec.n_neighbors or 1, USUAL_N_NEIGHBORS // 2)
         n_targets = min(rung.n_targets, max(FEWEST_TARGETS, most))
         # With many inputs, a solve takes longer, so fewer targets fit into the time.
@@ -122,24 +137,10 @@ class Local(Family):
         part, sample = space.at_hand(sample)
         predictions = part.predict(spec.model, sample)
         local = part.problem(spec.model), sample
-        calibrates = data.objective.calibrates_scale
-        judged = Judge(data, hold_out).judge(spec.model, predictions, calibrates, local)
-        candidate = Candidate(
-            input_transform=name_of(spec.space.kinds),
-            n_neighbors=spec.n_neighbors,
-            model=judged.model,
-            predicted=judged.predicted,
-            loss=judged.loss,
-            standard_error=judged.standard_error,
-            seconds=time.monotonic() - began,
-            link=judged.link,
-        )
+        judged = judge(data, hold_out, spec, predictions, began, local)
         width = min(spec.n_neighbors or sample.neighbors.shape[1], data.n)
-        cost = cost_of_local(width, data.d)
-        n_tuned = len(data.parameters.pack(judged.model))
-        return Contender(
-            self.name, spec.space, candidate, cost, n_tuned=n_tuned, noise=judged.noise
-        )
+        cost, n_tuned = cost_of_local(width, data.d), len(data.parameters.pack(judged.model))
+        return judged._replace(cost=cost, n_tuned=n_tuned)
 
     def judge_again(self, problem: Problem, contender: Contender, job: Job) -> Contender:
         return self.predict(problem, contender.spec, job)
@@ -203,12 +204,6 @@ class Local(Family):
                 larger += [spec._replace(model=_with_reach(data, each, reach)) for each in models]
         return larger
 
-    def _with_fewer(self, data: Data, spec: Spec) -> Spec:
-        is_open = data.specification.n_neighbors is None and data.n <= MOST_ROWS_WITH_FEWER
-        if spec.n_neighbors != USUAL_N_NEIGHBORS or not is_open:
-            return spec
-        return resized(data, spec, FIRST_N_NEIGHBORS)
-
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
         """Nominal milliseconds of tuning; a gradient costs about three solves."""
         data = problem.data
@@ -268,3 +263,77 @@ def with_radius(data: Data, spec: Spec, radius: float | None) -> LocalModel:
     wanted = usual * model.localizer_unit if radius is None else radius
     chosen = min(wanted, longest * model.localizer_unit)
     return model.replace(bandwidth=chosen if 0 < chosen < math.inf else model.localizer_unit)
+
+
+def descend_on_sample(
+    space: Space,
+    sample: Sample,
+    model: LocalModel,
+    parameters: Parameters,
+    objective: Objective,
+    n_iterations: int,
+    clock: Clock,
+) -> LocalModel:
+    """Tune a model by a descent on the loss of a sample with fixed neighborhoods."""
+    start = parameters.pack(model)
+    if not len(start):
+        return model
+    part, gathered = space.gather(sample)
+    part = in_cheapest_precision(part, gathered, model, objective)
+    n_lengthscales = parameters.n_lengthscales(model)
+    strength: float | None = None  # of the prior, relative to the loss at the start
+
+    def function(vector: Array) -> tuple[float, Array]:
+        nonlocal strength
+        clock.check()
+        value = part.evaluate(parameters.unpack(vector, model), gathered, objective)
+        if value.loss >= BAD_LOSS:
+            return BAD_LOSS, np.zeros(len(vector))
+        if strength is None:
+            strength = LENGTHSCALE_PRIOR / space.n_rows * objective.unit(value.loss)
+        prior, by_prior = lengthscale_deviation(vector, n_lengthscales)
+        gradient = parameters.restrict(value.gradient, model)
+        return value.loss + strength * prior, gradient + strength * by_prior
+
+    vector, _ = descend_vector(
+        function,
+        start,
+        parameters.bounds(model),
+        n_iterations,
+        lambda value: NEGLIGIBLE_GAIN * objective.unit(value),
+        math.ceil(EVALUATIONS_PER_ITERATION * n_iterations),
+    )
+    return parameters.unpack(vector, model)
+
+
+def lengthscale_deviation(vector: Array, n_lengthscales: int) -> tuple[float, Array]:
+    """Mean squared deviation of the log lengthscales, the first entries, and its gradient."""
+    gradient = np.zeros(len(vector))
+    if n_lengthscales < 2:
+        return 0.0, gradient
+    deviation = vector[:n_lengthscales] - vector[:n_lengthscales].mean()
+    gradient[:n_lengthscales] = 2.0 * deviation / n_lengthscales
+    return float((deviation**2).mean()), gradient
+
+
+def in_cheapest_precision(
+    space: Space, sample: Sample, model: LocalModel, objective: Objective
+) -> Space:
+    """Return the rows in single precision if that hardly changes the loss of the first targets.
+
+    Single precision takes less than half of the time. Candidates are judged in double precision.
+    """
+    if space.backend.is_slow or model.noise_variance < LEAST_NOISE_IN_SINGLE:
+        return space
+    few = Sample(sample.targets[:N_CHECKED_IN_SINGLE], sample.neighbors[:N_CHECKED_IN_SINGLE])
+    # Centered at the mean of the targets, which does not depend on how rows were gathered.
+    single = space.in_single(space.X[sample.targets].mean(axis=0))
+    value, other = (each.evaluate(model, few, objective) for each in (space, single))
+    unit = objective.unit(value.loss)
+    deviation = np.abs(value.gradient - other.gradient).max()
+    are_same = (
+        BAD_LOSS not in (value.loss, other.loss)
+        and abs(value.loss - other.loss) < SAME_IN_SINGLE * unit
+        and deviation < SAME_IN_SINGLE * (unit + np.abs(value.gradient).max())
+    )
+    return single if are_same else space

@@ -8,17 +8,14 @@ from numpy.typing import NDArray
 
 from lsgp.backends.dense_host import HOST
 from lsgp.inputs.labels import Labels, one_hot
-from lsgp.solvers.exact_fit import make_exact
-from lsgp.solvers.label_posterior import MOST_CLASSES, integrate_labels
-from lsgp.solvers.laplace import LaplaceGP
+from lsgp.solvers.evidence import make_exact
+from lsgp.solvers.laplace import MOST_CLASSES, LaplaceGP, integrate_labels
 from lsgp.solvers.log_odds import N_FOLDS, fit_logistic, laplace_held_out, logistic_held_out
 from lsgp.solvers.posterior import Choices
-from lsgp.solvers.prices import cost_of_exact, cost_of_logistic, cost_of_logistic_fits
-from lsgp.tuning.budget import Rung
-from lsgp.tuning.class_members import LaplaceMember, LinearMember, Member
+from lsgp.tuning.budget import PASSES_OF_LOGISTIC, Rung, cost_of_exact, cost_of_logistic
+from lsgp.tuning.class_members import LaplaceMember, LinearMember
 from lsgp.tuning.data import Data, Problem
-from lsgp.tuning.family import Family, LogOdds, Spec
-from lsgp.tuning.hold_out import HoldOut
+from lsgp.tuning.family import Family, LogOdds, Spec, mean_log_loss
 from lsgp.tuning.jobs import Job
 from lsgp.tuning.space import Space
 
@@ -36,38 +33,14 @@ PRIOR_ROWS = 2.0
 
 def _admits(problem: Problem) -> bool:
     """Whether the settings leave the kind of models and their bounds open."""
-    data, budget = problem.data, problem.budget
-    settings = data.specification
-    return (
-        data.is_in_memory
-        and budget.n_combined > 1
-        and settings.admits_exact
-        and data.has_own_bounds
-    )
+    data, settings = problem.data, problem.data.specification
+    is_open = settings.admits_exact and data.has_own_bounds
+    return data.is_in_memory and problem.budget.n_combined > 1 and is_open
 
 
 def _labels(data: Data) -> Labels:
     assert data.labels is not None, "log odds are of labels"
     return data.labels
-
-
-def _judged(
-    name: str,
-    data: Data,
-    hold_out: HoldOut,
-    log_proba: Array,
-    parts: tuple[Member, ...],
-    cost: float,
-) -> LogOdds:
-    labels, rows = _labels(data), hold_out.targets
-    loss = _mean_loss(labels, log_proba, rows)
-    return LogOdds(name, log_proba, loss, cost, 0.0, 1, parts)
-
-
-def _mean_loss(labels: Labels, log_proba: Array, rows: NDArray[np.integer]) -> float:
-    """Mean log loss of rows, by their weights."""
-    weight = labels.weight[rows]
-    return float(weight @ labels.losses(log_proba, rows) / weight.sum())
 
 
 class Logistic(Family):
@@ -91,18 +64,17 @@ class Logistic(Family):
         for ridge in RIDGES if data.n <= MOST_FOR_RIDGES else RIDGES[2:]:
             job.clock.check()
             log_proba = logistic_held_out(Z, labels.known, ridge, rows, folds)
-            loss = _mean_loss(labels, log_proba, rows)
-            tried.append((loss, ridge, log_proba))
-        _, ridge, log_proba = min(tried, key=lambda each: each[0])
+            tried.append((mean_log_loss(labels, log_proba, rows), ridge, log_proba))
+        loss, ridge, log_proba = min(tried, key=lambda each: each[0])
         logits = fit_logistic(Z, labels.known, ridge)
         parts = (LinearMember(spec.space.transform, logits, ridge),)
         cost = cost_of_logistic(data.d, labels.n_classes)
-        return _judged(self.name, data, hold_out, log_proba, parts, cost)
+        return LogOdds(self.name, log_proba, loss, cost, 0.0, 1, parts)
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
         """Nominal milliseconds of all fits."""
         data = problem.data
-        return cost_of_logistic_fits(data.n, data.d, _labels(data).n_classes)
+        return PASSES_OF_LOGISTIC * data.n * cost_of_logistic(data.d, _labels(data).n_classes)
 
 
 class LaplaceAverage(Family):
@@ -143,7 +115,8 @@ class LaplaceAverage(Family):
         # [C4] As predictions are pooled.
         log_proba -= np.log(np.exp(log_proba).sum(axis=1, keepdims=True))
         cost = cost_of_exact(data.n) * labels.n_classes * len(members)
-        return _judged(self.name, data, hold_out, log_proba, tuple(members), cost)
+        loss = mean_log_loss(labels, log_proba, rows)
+        return LogOdds(self.name, log_proba, loss, cost, 0.0, 1, tuple(members))
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
         return 50.0 * problem.data.n

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.inputs.labels import Labels
 from lsgp.method.calibration import ScaleAndShape, calibrate_combination, widen_to_cover
 from lsgp.method.combination import blend_location, combine
@@ -20,11 +20,10 @@ from lsgp.method.link import log_pool
 from lsgp.method.parameters import NO_NOISE
 from lsgp.solvers.boosted import BoostedTrees
 from lsgp.solvers.objective import BAD_LOSS
-from lsgp.solvers.prices import SPEED_OF_DEVICE
-from lsgp.tuning.budget import Budget
+from lsgp.tuning.budget import SPEED_OF_DEVICE, Budget
 from lsgp.tuning.class_members import Member
 from lsgp.tuning.data import USUAL_N_NEIGHBORS, Data
-from lsgp.tuning.family import Contender, Judged, Located, LogOdds
+from lsgp.tuning.family import Contender, Judged, Located, LogOdds, mean_log_loss
 from lsgp.tuning.hold_out import HoldOut
 from lsgp.tuning.result import TuningResult
 from lsgp.tuning.weighing import LEAST_WEIGHT, of_distributions, of_pools, stack
@@ -68,7 +67,7 @@ class Weighed(NamedTuple):
         Weights are divided by the total weight of models other than trees.
         """
         expanded: list[tuple[Contender, float]] = []
-        rest = 1.0 - self.share_of_trees
+        rest = 1.0 - (self.trees.share if self.trees else 0.0)
         for contender, weight in self.chosen:
             if isinstance(contender, Contender):
                 parts = contender.parts or (contender,)
@@ -76,15 +75,10 @@ class Weighed(NamedTuple):
         return expanded
 
     @property
-    def share_of_trees(self) -> float:
-        """Weight of the boosted trees of numbers."""
-        return sum(w for c, w in self.chosen if isinstance(c, Located))
-
-    @property
     def trees(self) -> BoostedTrees | None:
-        """The boosted trees of numbers with their share; None without a weight."""
-        found = (c.trees for c, _ in self.chosen if isinstance(c, Located))
-        return next((replace(trees, share=self.share_of_trees) for trees in found), None)
+        """The boosted trees of numbers, whose weight is their share; None without a weight."""
+        found = [replace(c.trees, share=w) for c, w in self.chosen if isinstance(c, Located)]
+        return found[0] if found else None
 
     @property
     def chosen(self) -> list[tuple[Judged, float]]:
@@ -93,27 +87,27 @@ class Weighed(NamedTuple):
         return [(self.contenders[k], float(self.weights[k])) for k in order if self.weights[k]]
 
 
-def weigh_labels(data: Data, found: Sequence[Judged], hold_out: HoldOut, budget: Budget) -> Weighed:
+def _weigh_labels(
+    data: Data, labels: Labels, found: Sequence[Judged], hold_out: HoldOut, budget: Budget
+) -> Weighed:
     """Stack models of labels by their pooled probabilities; at least one of them is a GP model."""
-    assert data.labels is not None
     usable = [c for c in found if c.loss < BAD_LOSS] or list(found[:1])
-    chosen = _promising(usable, lambda c: c.loss + _optimism(data, c))
+
+    def optimism(judged: Judged) -> float:
+        """Akaike's estimate of the optimism of a log loss, due to tuning on the same labels."""
+        return 0.0 if isinstance(judged, Located) else judged.n_tuned / data.n
+
+    chosen = _promising(usable, lambda c: c.loss + optimism(c))
     if len(chosen) == 1:
         return Weighed(tuple(chosen), np.ones(1))
-    optimism = np.array([_optimism(data, c) for c in chosen])
-    rows, labels = hold_out.targets, data.labels
+    rows = hold_out.targets
     weight = labels.weight[rows]
     log_p = [log_proba_of(labels, c) for c in chosen]
-    criterion = of_pools(log_p, labels.codes[rows], weight / weight.sum(), optimism)
-    prices = _prices(data, chosen, budget)
-    prior = _prior(data, chosen)
-    weights = stack(criterion, prior, hold_out.n_independent, prices, budget.n_combined)
+    biases = np.array([optimism(c) for c in chosen])
+    criterion = of_pools(log_p, labels.codes[rows], weight / weight.sum(), biases)
+    known = _prior(data, chosen), hold_out.n_independent, _prices(data, chosen, budget)
+    weights = stack(criterion, *known, budget.n_combined)
     return Weighed(tuple(chosen), _with_model(chosen, weights))
-
-
-def _optimism(data: Data, judged: Judged) -> float:
-    """Akaike's estimate of the optimism of a log loss, due to tuning on the same labels."""
-    return 0.0 if isinstance(judged, Located) else judged.n_tuned / data.n
 
 
 def _with_model(chosen: Sequence[Judged], weights: Array) -> Array:
@@ -140,16 +134,14 @@ def log_proba_of(labels: Labels, judged: Judged) -> Array:
 
 
 def weigh(
-    data: Data,
-    found: Sequence[Judged],
-    hold_out: HoldOut,
-    budget: Budget,
-    widens: bool = False,
+    data: Data, found: Sequence[Judged], hold_out: HoldOut, budget: Budget, widens: bool = False
 ) -> Weighed:
     """Stack the models by their held-out predictions, and calibrate the combination.
 
     With ``widens``, errors of the targets are correlated, so calibration only widens intervals.
     """
+    if data.labels is not None:
+        return _weigh_labels(data, data.labels, found, hold_out, budget)
     models = [c for c in found if isinstance(c, Contender)]
     usable: list[Judged] = [c for c in models if c.loss < BAD_LOSS]
     usable = [*usable, *(c for c in found if isinstance(c, Located))] if usable else [*models[:1]]
@@ -249,18 +241,14 @@ def _prior(data: Data, contenders: Sequence[Judged]) -> Array:
         members = [k for k, c in enumerate(contenders) if c.family == family]
         log_odds = np.array([contenders[k].log_evidence for k in members])
         odds = np.exp(np.maximum(log_odds - log_odds.max(), -20.0))
-        prior[members] = _share(data, family) * odds / odds.sum()
+        share = 1.0  # of the family, relative to others
+        if family.endswith("average"):
+            share = (N_EVEN / data.n) ** 2
+        elif family == "local" and data.labels is None:
+            # If one neighborhood has nearly all rows, local models duplicate exact GPs.
+            share = max(1, data.n - USUAL_N_NEIGHBORS) / data.n
+        prior[members] = share * odds / odds.sum()
     return prior / prior.sum()
-
-
-def _share(data: Data, family: str) -> float:
-    """Prior weight of a family, relative to others."""
-    if family.endswith("average"):
-        return (N_EVEN / data.n) ** 2
-    if family == "local" and data.labels is None:
-        # If one neighborhood has nearly all rows, local models duplicate exact GPs.
-        return max(1, data.n - USUAL_N_NEIGHBORS) / data.n
-    return 1.0
 
 
 def _prices(data: Data, contenders: Sequence[Judged], budget: Budget) -> Array:
@@ -279,10 +267,17 @@ def finish(
     is_complete: bool,
 ) -> Outcome:
     """Return the outcome, whose score is that of the calibrated combination."""
-    members = weighed.members
-    loss = _loss(data, weighed, hold_out)
+    members, trees, rows = weighed.members, weighed.trees, hold_out.targets
+    if data.labels is not None:
+        log_p = [log_proba_of(data.labels, c) for c in weighed.contenders]
+        loss = mean_log_loss(data.labels, log_pool(log_p, weighed.weights), rows)
+    elif not data.objective.judges_predictions:
+        loss = weighed.contenders[0].loss
+    else:
+        combined = combined_of(weighed.contenders, weighed.weights)
+        calibrated = weighed.calibration.apply(combined)
+        loss = float(data.objective.losses(calibrated, data.y[rows]).mean())
     factor, shape = weighed.calibration
-    is_noisy = _is_noisy(data, members)
     known = {id(c): w for c, w in members}
     others = [c for c in found if isinstance(c, Contender) and id(c) not in known and not c.parts]
     every = [*(c for c, _ in members), *others]
@@ -292,12 +287,12 @@ def finish(
         weights=np.array([known.get(id(c), 0.0) for c in every]),
         loss=loss,
         scale_factor=factor,
-        shape=shape._replace(is_noisy=is_noisy),
-        n_compared=len(hold_out.targets),
+        shape=shape._replace(is_noisy=_is_noisy(data, members)),
+        n_compared=len(rows),
         seconds=seconds,
         is_complete=is_complete,
         at_bounds=_count_at_bounds(data, members),
-        boosted_share=weighed.share_of_trees,
+        boosted_share=trees.share if trees else 0.0,
     )
     pooled = tuple(
         replace(one, weight=weight * one.weight)
@@ -305,21 +300,7 @@ def finish(
         if isinstance(judged, LogOdds)
         for one in judged.parts
     )
-    return Outcome(tuple(members), result, pooled, weighed.trees)
-
-
-def _loss(data: Data, weighed: Weighed, hold_out: HoldOut) -> float:
-    """Held-out loss of the calibrated combination."""
-    rows = hold_out.targets
-    if data.labels is not None:
-        log_p = [log_proba_of(data.labels, c) for c in weighed.contenders]
-        weight = data.labels.weight[rows]
-        losses = data.labels.losses(log_pool(log_p, weighed.weights), rows)
-        return float(weight @ losses / weight.sum())
-    if not data.objective.judges_predictions:
-        return weighed.contenders[0].loss
-    calibrated = weighed.calibration.apply(combined_of(weighed.contenders, weighed.weights))
-    return float(data.objective.losses(calibrated, data.y[rows]).mean())
+    return Outcome(tuple(members), result, pooled, trees)
 
 
 def _is_noisy(data: Data, members: Sequence[tuple[Contender, float]]) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.projections import Kinds
-from lsgp.search.exclusions import Exclusions
+from lsgp.search.contract import Exclusions
 from lsgp.search.regions import (
     CLEARANCE,
     FEWEST_ROWS,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.inputs.projections import Kinds
+from lsgp.method.combination import UNCHANGED_SHAPE, Shape
 from lsgp.method.contract import LocalModel
 from lsgp.method.distribution import PredictiveDistribution
 from lsgp.method.link import Link
-from lsgp.method.shape import UNCHANGED_SHAPE, Shape
 
 Array = NDArray[np.float64]
 

@@ -25,15 +25,7 @@ from lsgp.tuning.hold_out import HoldOut, of_levels
 from lsgp.tuning.jobs import Job, Workers, at_work
 from lsgp.tuning.local import Local
 from lsgp.tuning.log_odds import LaplaceAverage, Logistic
-from lsgp.tuning.outcome import (
-    Outcome,
-    Weighed,
-    finds_function,
-    finish,
-    weigh,
-    weigh_beyond,
-    weigh_labels,
-)
+from lsgp.tuning.outcome import Outcome, Weighed, finds_function, finish, weigh, weigh_beyond
 from lsgp.tuning.regions import like_queries
 from lsgp.tuning.trees import Trees
 
@@ -69,20 +61,10 @@ def tune(
 ) -> Outcome:
     """Search for models, and combine them.
 
-    Parameters
-    ----------
-    data : Data
-    budget : Budget
-    starts : sequence of Spec
-        Models of a previous fit, which are tuned in the last rung only, without growing.
-    queries : array of shape (q, d), optional
-        Queries of later predictions. If they lie beyond the rows, the models found compete with
-        models that are tuned for the queries, on held-out regions like theirs.
-    objective_of_queries : Objective, optional
-        The objective of models that are tuned for the queries.
-    families : sequence of Family
-    watch : callable, optional
-        Called with the share of the work that is done.
+    ``starts`` are models of a previous fit, which are tuned in the last rung only, without growing.
+    If ``queries`` (q, d) of later predictions lie beyond the rows, the models found compete with
+    models that are tuned for the queries, on held-out regions like theirs and with an objective of
+    their own. ``watch`` is called with the share of the work that is done.
     """
     clock = Clock(budget.seconds)
     hold_out = data.hold_out(budget.n_compared)
@@ -98,10 +80,7 @@ def tune(
     with at_work(data, clock, work, watch) as workers:
         search = Search(workers, families, problem, rungs)
         found = search.run(pool, grows=not starts, needs_trial=not starts)
-        if data.labels is not None:
-            weighed = weigh_labels(data, found, hold_out, budget)
-        else:
-            weighed = weigh(data, found, hold_out, budget)
+        weighed = weigh(data, found, hold_out, budget)
         with workers.stoppable():
             if not workers.is_complete:
                 pass
@@ -146,11 +125,7 @@ class Search:
     """One search: rungs of tuning, judging, growing."""
 
     def __init__(
-        self,
-        workers: Workers,
-        families: Sequence[Family],
-        problem: Problem,
-        rungs: Sequence[Rung],
+        self, workers: Workers, families: Sequence[Family], problem: Problem, rungs: Sequence[Rung]
     ) -> None:
         self.workers, self.data = workers, workers.data
         self.problem = problem._replace(data=workers.data)
@@ -172,44 +147,44 @@ class Search:
             self.tuned = tuned
             self._predict(self._ready(tuned) if needs_trial else tuned, found)
             for _ in range(MOST_GROWN if grows else 0):
-                grown = self._grow(tuned, found)
+                grown = self._each_family(
+                    lambda family, tuned, job: family.grow(self.problem, tuned, found, job), tuned
+                )
                 if not grown:
                     break
                 self._predict(grown, found)
         if not found:
+            # Time is up: judge tuned models of quick families, and a local model. Local models are
+            # last in the pool, because they are last in FAMILIES.
+            ready = [each.spec for each in self._ready(self._best(tuned, 1))]
+            specs = [spec for spec in ready if self.families[spec.family].is_quick]
+            specs += [s for s in pool[-1:] if all(s.family != one.family for one in specs)]
             job = Job(self.data.random(0), Clock(), lambda: self.data.resources)
-            for spec in self._last_resorts(pool, tuned):
-                found.append(self.families[spec.family].predict(self.problem, spec, job))
+            found += [self.families[s.family].predict(self.problem, s, job) for s in specs]
         return found
-
-    def _last_resorts(self, pool: list[Spec], tuned: list[Tuned]) -> list[Spec]:
-        """Return models that are judged quickly: tuned ones of quick families, and a local one."""
-        ready = [each.spec for each in self._ready(self._best(tuned, 1))]
-        specs = [spec for spec in ready if self.families[spec.family].is_quick]
-        # Local models are last in the pool, because they are last in FAMILIES.
-        last = [spec for spec in pool[-1:] if all(spec.family != one.family for one in specs)]
-        return specs + last
 
     def beyond(
         self, plain: Weighed, objective: Objective, regions: HoldOut
     ) -> tuple[Weighed, list[Judged]]:
         """Weigh the fit without queries and models tuned for queries, by held-out regions."""
-        data, members = self.data, plain.members
+        data, budget, members = self.data, self.problem.budget, plain.members
         contenders = [contender for contender, _ in members]
         judged = self.judge_again(contenders, regions)
-        workers = Workers(
-            replace(data, objective=objective), self.workers.clock, self.workers.advance
-        )
         specs = [c.spec for c in contenders if not c.candidate.is_integrated][:N_BEYOND]
-        specs += self._specs_beyond(specs)
+        # Families add models for queries beyond the rows.
+        added = self._each_family(
+            lambda family, tuned, job: family.beyond(self.problem, tuned, job), self.tuned
+        )
+        specs += [new.spec for new in added if all(new.spec.model is not s.model for s in specs)]
         # Far from the rows, predictions without a trend return to the mean of the targets.
         pool = list(specs)
         if data.specification.model.constant_variance > 0:
             bare = (s.model.replace(constant_variance=0.0, slope_variance=0.0) for s in specs)
             pool += [s._replace(model=model) for s, model in zip(specs, bare, strict=True)]
-        budget = self.problem.budget
-        problem = Problem(workers.data, regions, budget)
         rung = budget.rungs(data.n)[1]._replace(n_kept=len(pool))
+        data = replace(data, objective=objective)
+        workers = Workers(data, self.workers.clock, self.workers.advance)
+        problem = Problem(data, regions, budget)
         search = Search(workers, list(self.families.values()), problem, (rung,))
         found = search.run(pool, grows=False, needs_trial=False) if pool else []
         self.workers.is_complete = workers.is_complete
@@ -218,17 +193,17 @@ class Search:
         weighed = weigh_beyond(data, judged, weights, _contenders(found), *known)
         return weighed, [*judged, *found]
 
-    def _specs_beyond(self, known: list[Spec]) -> list[Spec]:
-        """Return models that families add for queries beyond the rows, and that are new."""
+    def _each_family(
+        self, ask: Callable[[Family, list[Tuned], Job], list[Tuned]], tuned: list[Tuned]
+    ) -> list[Tuned]:
+        """Ask all families at a time for further models, given their tuned ones."""
 
         def one(name: str, job: Job) -> list[Tuned]:
-            tuned = _of_family(name, self.tuned)
-            return self.families[name].beyond(self.problem, tuned, job)
+            return ask(self.families[name], _of_family(name, tuned), job)
 
-        added: list[list[Tuned]] = []
-        self.workers.run([partial(one, name) for name in self.families], added)
-        specs = [tuned.spec for part in added for tuned in part]
-        return [spec for spec in specs if all(spec.model is not s.model for s in known)]
+        found: list[list[Tuned]] = []
+        self.workers.run([partial(one, name) for name in self.families], found)
+        return [each for part in found for each in part]
 
     def judge_again(self, contenders: list[Contender], hold_out: HoldOut) -> list[Contender]:
         """Judge models on another hold-out, without tuning."""
@@ -251,7 +226,8 @@ class Search:
         def one(spec: Spec, job: Job) -> Tuned:
             family = self.families[spec.family]
             found = family.tune(self.problem, spec, rung, job)
-            self.workers.advance(family.work_of(self.problem, spec, rung), _describe(spec))
+            work = family.work_of(self.problem, spec, rung)
+            self.workers.advance(work, f"{spec.family} {spec.model.kernel}")
             return found
 
         tuned: list[Tuned] = []
@@ -286,14 +262,6 @@ class Search:
 
         self.workers.run([partial(one, each) for each in tuned], found)
 
-    def _grow(self, tuned: list[Tuned], found: list[Judged]) -> list[Tuned]:
-        def one(name: str, job: Job) -> list[Tuned]:
-            return self.families[name].grow(self.problem, _of_family(name, tuned), found, job)
-
-        grown: list[list[Tuned]] = []
-        self.workers.run([partial(one, name) for name in self.families], grown)
-        return [each for part in grown for each in part]
-
 
 def _of_family(name: str, tuned: Sequence[Tuned]) -> list[Tuned]:
     return [each for each in tuned if each.spec.family == name]
@@ -301,7 +269,3 @@ def _of_family(name: str, tuned: Sequence[Tuned]) -> list[Tuned]:
 
 def _contenders(found: Sequence[Judged]) -> list[Contender]:
     return [judged for judged in found if isinstance(judged, Contender)]
-
-
-def _describe(spec: Spec) -> str:
-    return f"{spec.family} {spec.model.kernel}"

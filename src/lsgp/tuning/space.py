@@ -19,17 +19,14 @@ from lsgp.method.contract import (
     LocalModel,
     LocalProblem,
     Predictions,
-    Scores,
     concatenate_results,
     join_targets,
 )
 from lsgp.search.approximate import rebuild
 from lsgp.search.coarse import UnitRequest
-from lsgp.search.contract import SearchIndex, stack_neighbors
-from lsgp.search.exclusions import Exclusions
-from lsgp.search.index import build_index
-from lsgp.search.suitability import suits
-from lsgp.solvers.nodes import TARGET_NODE, Nodes, has_same_spread
+from lsgp.search.contract import Exclusions, SearchIndex, stack_neighbors
+from lsgp.search.index import build_index, suits
+from lsgp.solvers.coarse import TARGET_NODE, Nodes, has_same_spread
 from lsgp.solvers.objective import BAD_LOSS, Objective, Scorer
 from lsgp.tuning.hold_out import HoldOut, Layer
 
@@ -79,10 +76,6 @@ class Space:
     @property
     def kinds(self) -> Kinds:
         return self.transform.kinds
-
-    def with_share(self, share: Callable[[], Resources], scorer: Scorer | None = None) -> Space:
-        """Return the space with the resources and the scorer of a job."""
-        return replace(self, share=share, scorer=scorer)
 
     def _resources(self) -> Resources:
         return self.resources if self.share is None else self.share()
@@ -137,11 +130,7 @@ class Space:
         return replace(self, X=X, y=y, noise=noise, nodes=nodes, spread_of=model)
 
     def sample(
-        self,
-        model: LocalModel,
-        layer: Layer,
-        targets: NDArray[np.int32],
-        n_neighbors: int | None,
+        self, model: LocalModel, layer: Layer, targets: NDArray[np.int32], n_neighbors: int | None
     ) -> Sample:
         """Find the neighborhoods of targets of a layer in the model's metric."""
         exclusions, nodes = layer.exclusions(targets, self.kinds), self.nodes
@@ -222,35 +211,30 @@ class Space:
 
     def evaluate(self, model: LocalModel, sample: Sample, objective: Objective) -> Value:
         """Mean loss over the sample, and its gradient; `BAD_LOSS` if a solve failed."""
-        problem = self.problem(model)
-        scorer = self.scorer or self.backend
-        return _mean(objective.score(problem, *sample, scorer, self._resources()))
+        scorer, resources = self.scorer or self.backend, self._resources()
+        scores = objective.score(self.problem(model), *sample, scorer, resources)
+        loss = float(scores.loss.mean())
+        failed = (scores.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
+        if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
+            return Value(BAD_LOSS, np.zeros(scores.gradient.shape[1]))
+        return Value(loss, scores.gradient.mean(axis=0))
 
     def predict(self, model: LocalModel, sample: Sample) -> Predictions:
         """Predict the sample's targets from their neighborhoods."""
-        parts = self.problem(model).by_noise_level()
-        if len(parts) > 1:
-            predictions = [self._predict(part, sample) for _, part in parts]
-            return join_targets([columns for columns, _ in parts], predictions)
-        return self._predict(parts[0][1], sample)
-
-    def _predict(self, problem: LocalProblem, sample: Sample) -> Predictions:
         width, n = max(sample.neighbors.shape[1], 1), len(sample.targets)
         resources = self._resources()
-        plan = self.backend.plan(SystemSize.of(problem, width), n, resources)
 
-        def work(start: int, stop: int) -> Predictions:
-            queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
-            return self.backend.predict(Systems(problem, queries, sample.neighbors[start:stop]))
+        def predict_level(problem: LocalProblem) -> Predictions:
+            plan = self.backend.plan(SystemSize.of(problem, width), n, resources)
 
-        parts = run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool)
-        predictions: Predictions = concatenate_results(list(parts))
-        return predictions
+            def work(start: int, stop: int) -> Predictions:
+                queries = np.ascontiguousarray(self.X[sample.targets[start:stop]])
+                return self.backend.predict(Systems(problem, queries, sample.neighbors[start:stop]))
 
+            blocks = run_blocks(work, n, plan.block_size, plan.n_threads, pool=resources.pool)
+            predictions: Predictions = concatenate_results(list(blocks))
+            return predictions
 
-def _mean(scores: Scores) -> Value:
-    loss = float(scores.loss.mean())
-    failed = (scores.status >= STATUS_NOT_POSITIVE_DEFINITE).any()
-    if failed or not np.isfinite(loss) or not np.isfinite(scores.gradient).all():
-        return Value(BAD_LOSS, np.zeros(scores.gradient.shape[1]))
-    return Value(loss, scores.gradient.mean(axis=0))
+        columns, parts = zip(*self.problem(model).by_noise_level(), strict=True)
+        predictions = [predict_level(part) for part in parts]
+        return predictions[0] if len(parts) == 1 else join_targets(columns, predictions)

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsgp.backends.grow import log_proba_of_odds
-from lsgp.inputs.labels import Labels, one_hot
+from lsgp.inputs.labels import one_hot
 from lsgp.method.distribution import PredictiveDistribution
-from lsgp.solvers.boosted import UNSEEN, BoostedTrees
-from lsgp.solvers.grow_folds import MOST_CLASSES, grow_folds
-from lsgp.solvers.prices import cost_of_trees
-from lsgp.tuning.budget import Rung
+from lsgp.solvers.boosted import MOST_CLASSES, UNSEEN, grow_folds
+from lsgp.tuning.budget import Rung, cost_of_trees
 from lsgp.tuning.class_members import TreesMember
 from lsgp.tuning.data import Problem, Stream
-from lsgp.tuning.family import Family, Located, LogOdds, Spec
+from lsgp.tuning.family import Family, Located, LogOdds, Spec, mean_log_loss
 from lsgp.tuning.jobs import Job
 
 Array = NDArray[np.float64]
@@ -60,43 +58,33 @@ class Trees(Family):
 
     def predict(self, problem: Problem, spec: Spec, job: Job) -> Located | LogOdds:
         """Grow the trees of all folds, and judge their held-out predictions."""
-        if problem.data.labels is not None:
-            return self._of_labels(problem, problem.data.labels, job)
-        data, targets = problem.data, problem.hold_out.targets
-        X, noise = np.asarray(data.rows.X, dtype=float), data.rows.noise
-        is_alike = bool((noise == noise[0]).all())
-        weight = None if is_alike else 1.0 / np.maximum(noise, np.finfo(float).tiny)
-        n_trees = max(1, round(N_TREES * min(1.0, problem.budget.work)))
-        growing = n_trees, job.clock.check, job.share().n_threads
-        trees = grow_folds(X, data.y, weight, fold_numbers(problem), *growing)
-        location = trees.held_out[targets]
-        errors = data.y[targets] - location
-        scale = np.full_like(location, float(np.sqrt(np.mean(errors**2))))
-        alone = PredictiveDistribution(location, scale, np.full(len(location), DOF))
-        loss = float(data.objective.losses(alone, data.y[targets]).mean())
-        return Located(self.name, trees, location, loss, _cost(trees))
-
-    def _of_labels(self, problem: Problem, labels: Labels, job: Job) -> LogOdds:
-        data, rows = problem.data, problem.hold_out.targets
-        X, y = np.asarray(data.rows.X, dtype=float), one_hot(labels.codes, labels.n_classes)
-        n_trees = max(1, round(N_TREES * min(1.0, problem.budget.work) / y.shape[1]))
-        growing = n_trees, job.clock.check, job.share().n_threads
+        data, targets, labels = problem.data, problem.hold_out.targets, problem.data.labels
+        X, y, noise = np.asarray(data.rows.X, dtype=float), data.y, data.rows.noise
+        n_trees = N_TREES * min(1.0, problem.budget.work)
+        weight: Array | None = None
+        if labels is not None:
+            y, weight = one_hot(labels.codes, labels.n_classes), labels.weight
+            n_trees /= y.shape[1]
+        elif (noise != noise[0]).any():
+            weight = 1.0 / np.maximum(noise, np.finfo(float).tiny)
+        growing = max(1, round(n_trees)), job.clock.check, job.share().n_threads
         folds = fold_numbers(problem)
-        trees = grow_folds(X, y, labels.weight, folds, *growing, has_labels=True)
-        log_proba = log_proba_of_odds(trees.held_out[rows])
-        weight = labels.weight[rows]
-        loss = float(weight @ labels.losses(log_proba, rows) / weight.sum())
-        return LogOdds(self.name, log_proba, loss, _cost(trees), 0.0, 0, (TreesMember(trees),))
+        trees = grow_folds(X, y, weight, folds, *growing, has_labels=labels is not None)
+        cost, held_out = cost_of_trees(trees.n_trees, trees.nodes.n_leaves), trees.held_out[targets]
+        if labels is not None:
+            log_proba = log_proba_of_odds(held_out)
+            loss = mean_log_loss(labels, log_proba, targets)
+            return LogOdds(self.name, log_proba, loss, cost, 0.0, 0, (TreesMember(trees),))
+        observed = data.y[targets]
+        scale = np.full_like(held_out, float(np.sqrt(np.mean((observed - held_out) ** 2))))
+        alone = PredictiveDistribution(held_out, scale, np.full(len(held_out), DOF))
+        loss = float(data.objective.losses(alone, observed).mean())
+        return Located(self.name, trees, held_out, loss, cost)
 
     def work_of(self, problem: Problem, spec: Spec, rung: Rung) -> float:
         """Nominal milliseconds per rung."""
         n, d = problem.data.rows.X.shape
         return 0.02 * min(n, MOST_ROWS) * d
-
-
-def _cost(trees: BoostedTrees) -> float:
-    """Nominal milliseconds of one prediction."""
-    return cost_of_trees(trees.n_trees, trees.nodes.n_leaves)
 
 
 def fold_numbers(problem: Problem) -> NDArray[np.int64]:

@@ -46,7 +46,10 @@ def of_distributions(
     each target, and these analytically in the weights, following `combine`.
     """
     # Columns of y are stacked, because the loss is also a mean over columns.
-    predicted = [_flat(p) for p in predicted]
+    predicted = [
+        PredictiveDistribution(*(a.reshape(-1, 1) for a in (p.mean, p.scale, p.dof)))
+        for p in predicted
+    ]
     observed = observed.reshape(-1, 1)
     means = np.stack([p.mean for p in predicted])  # (k, q, 1)
     logs = np.log(np.maximum(np.stack([p.scale for p in predicted]), LEAST_SCALE))
@@ -80,10 +83,6 @@ def of_distributions(
     return criterion
 
 
-def _flat(p: PredictiveDistribution) -> PredictiveDistribution:
-    return PredictiveDistribution(*(a.reshape(-1, 1) for a in (p.mean, p.scale, p.dof)))
-
-
 def of_pools(
     log_p: Sequence[Array], codes: NDArray[np.integer], shares: Array, optimism: Array
 ) -> Criterion:
@@ -111,18 +110,9 @@ def stack(
 ) -> Array:
     """Return weights (k,) of models, which sum to 1 and of which at most ``most`` are positive.
 
-    Parameters
-    ----------
-    criterion : callable
-        Value and gradient for all weights (k,).
-    prior : array of shape (k,)
-        Prior weights; positive.
-    n_independent : float
-        Effective number of independent targets in the criterion.
-    prices : array of shape (k,)
-        Amount by which a model with a positive weight must lower the criterion.
-    most : int
-        Largest number of models with a positive weight.
+    Prior weights (k,) are positive; ``n_independent`` is the effective number of independent
+    targets in the criterion, and ``prices`` (k,) are the amounts by which models with a positive
+    weight must lower it.
     """
     p, strength = prior / prior.sum(), PRIOR_TARGETS / max(n_independent, 1.0)
 
@@ -136,7 +126,8 @@ def stack(
     w = _minimize(value, np.ones(len(p), dtype=bool), p)
     while np.count_nonzero(w) > 1:
         now, used = value(w)[0], np.flatnonzero(w)
-        without = [_normalized(np.where(np.arange(len(w)) == k, 0.0, w)) for k in used]
+        without = [np.where(np.arange(len(w)) == k, 0.0, w) for k in used]
+        without = [each / each.sum() for each in without]
         values = [value(each)[0] for each in without]
         fewer = without[int(np.argmin(values))]
         fewer = _minimize(value, fewer > 0, fewer)
@@ -144,10 +135,6 @@ def stack(
             break
         w = fewer
     return w
-
-
-def _normalized(w: Array) -> Array:
-    return np.asarray(w / w.sum())
 
 
 def _minimize(value: Criterion, is_used: NDArray[np.bool_], start: Array) -> Array:

@@ -3,7 +3,7 @@
 
 One matrix of n by n at a time, in place: the covariance becomes its Cholesky factor, and that its
 inverse. Everything else is done in blocks of rows, of which only the part up to the diagonal is
-read. `Algebra` is what a device has beside an array library, so that a test can do without one.
+read. The first three functions are what a device has beside a library of arrays.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lsgp.backends.contract import AdjointSums, Array, Covariance, Inverted, Matrix
+from lsgp.backends.cuda.device import cupy, free_memory
+from lsgp.backends.cuda.modules import NOTHING, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray
-from lsgp.backends.dense import (
-    AdjointSums,
-    Covariance,
-    Inverted,
+from lsgp.backends.dense_host import (
+    HOST,
+    are_finite,
+    correlate,
     matrix_bytes,
     through_distances,
 )
-from lsgp.backends.dense_host import HOST, are_finite, correlate
 from lsgp.backends.local_system import SMALLEST_PIVOT
 from lsgp.method import contract
 from lsgp.method.contract import LocalModel, LocalProblem
-
-Array = NDArray[np.float64]
+from lsgp.method.kernels import KERNELS
 
 #: Rows of a block: products of blocks fill the device, and their copies take little of its memory.
 BLOCK_ROWS = 2048
@@ -49,46 +49,74 @@ BLOCK_SIZE = 8 * TILE
 SHARE_FOR_FACTORS = 0.6
 #: Matrices that the evidence takes at a time, copies of blocks included.
 N_MATRICES = 2
+#: Threads of a block, and blocks, each of which takes many pairs.
+THREADS, MOST_BLOCKS = 256, 1 << 16
 
 
-class Algebra(Protocol):
-    """What is asked of a device."""
+def correlate_there(
+    kernel: str,
+    left: DeviceArray,
+    right: DeviceArray,
+    rho: DeviceArray | None,
+    by_r2: DeviceArray | None,
+) -> None:
+    """Correlations (p, r), and their derivatives, into arrays whose rows are contiguous."""
+    wanted = [array for array in (rho, by_r2) if array is not None]
+    stride = wanted[0].strides[0] // wanted[0].itemsize
+    n_pairs = len(left) * len(right)
+    if n_pairs == 0:
+        return
+    n_blocks = min(MOST_BLOCKS, -(-n_pairs // THREADS))
+    arguments = (
+        cupy().ascontiguousarray(left),
+        cupy().ascontiguousarray(right),
+        np.int64(len(left)),
+        np.int64(len(right)),
+        np.int32(left.shape[1]),
+        np.int32(list(KERNELS).index(kernel)),
+        NOTHING if rho is None else rho,
+        NOTHING if by_r2 is None else by_r2,
+        np.int64(stride),
+    )
+    kernel_of("dense", "correlate")((n_blocks,), (THREADS,), arguments)
 
-    @property
-    def library(self) -> Any:
-        """CuPy, or what does the same: a library of arrays."""
 
-    def to_host(self, array: DeviceArray) -> NDArray[Any]: ...
+def factor_in_place(matrix: DeviceArray) -> bool:
+    """The Cholesky factor in place of the lower triangle; False if there is none.
 
-    def free_memory(self) -> int:
-        """Bytes of the device."""
+    To cuSOLVER, which counts by columns, this is the upper triangle.
+    """
+    from cupy.cuda import device
+    from cupy_backends.cuda.libs import cublas, cusolver
 
-    def correlate(
-        self,
-        kernel: str,
-        left: DeviceArray,
-        right: DeviceArray,
-        rho: DeviceArray | None,
-        by_r2: DeviceArray | None,
-    ) -> None:
-        """Correlations (p, r), and their derivatives, into arrays whose rows are contiguous."""
-
-    def factor(self, matrix: DeviceArray) -> bool:
-        """The Cholesky factor in place of the lower triangle; False if there is none."""
-
-    def invert_triangle(self, block: DeviceArray) -> DeviceArray:
-        """The inverse of a small lower triangular matrix, of which no more is read."""
+    n, library = len(matrix), cupy()
+    if n == 0:
+        return True
+    handle, upper = device.get_cusolver_handle(), cublas.CUBLAS_FILL_MODE_UPPER
+    size = cusolver.dpotrf_bufferSize(handle, upper, n, matrix.data.ptr, n)
+    workspace = library.empty(size)
+    status = library.empty(1, dtype=np.int32)
+    cusolver.dpotrf(handle, upper, n, matrix.data.ptr, n, workspace.data.ptr, size, status.data.ptr)
+    return int(status[0]) == 0
 
 
-def invert_triangle(block: DeviceArray, algebra: Algebra) -> DeviceArray:
+def invert_small(block: DeviceArray) -> DeviceArray:
+    """The inverse of a small lower triangular matrix, of which no more is read."""
+    from cupyx.scipy.linalg import solve_triangular
+
+    unit = cupy().eye(len(block))
+    return cupy().tril(solve_triangular(block, unit, lower=True, check_finite=False))
+
+
+def invert_triangle(block: DeviceArray) -> DeviceArray:
     """The inverse of a lower triangular matrix, of which no more is read."""
     n = len(block)
     if n <= SMALL_TRIANGLE:
-        return algebra.invert_triangle(block)
+        return invert_small(block)
     half = n // 2
-    inverse = algebra.library.zeros((n, n))
+    inverse = cupy().zeros((n, n))
     above, below = (
-        algebra.library.ascontiguousarray(invert_triangle(block[part, part], algebra))
+        cupy().ascontiguousarray(invert_triangle(block[part, part]))
         for part in (slice(half), slice(half, n))
     )
     inverse[:half, :half], inverse[half:, half:] = above, below
@@ -101,7 +129,7 @@ def _blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK_ROWS, n))
 
 
-def invert_in_place(matrix: DeviceArray, algebra: Algebra) -> None:
+def invert_in_place(matrix: DeviceArray) -> None:
     """A Cholesky factor by its inverse; zeros above the diagonal in its blocks there.
 
     With block columns J from the last to the first, and what is below already inverted,
@@ -110,20 +138,18 @@ def invert_in_place(matrix: DeviceArray, algebra: Algebra) -> None:
     blocks = list(_blocks(len(matrix)))
     for number in reversed(range(len(blocks))):
         own = blocks[number]
-        inverse = invert_triangle(matrix[own, own], algebra)
+        inverse = invert_triangle(matrix[own, own])
         for rows in reversed(blocks[number + 1 :]):
             product = matrix[rows, own.stop : rows.stop] @ matrix[own.stop : rows.stop, own]
             matrix[rows, own] = -(product @ inverse)
         matrix[own, own] = inverse
 
 
-def fill(
-    matrix: DeviceArray, z: DeviceArray, model: LocalModel, diagonal: DeviceArray, algebra: Algebra
-) -> None:
+def fill(matrix: DeviceArray, z: DeviceArray, model: LocalModel, diagonal: DeviceArray) -> None:
     """Correlations of the rows into the lower triangle, and what is added to its diagonal."""
     for rows in _blocks(len(z)):
         part = matrix[rows, : rows.stop]
-        algebra.correlate(model.kernel_name, z[rows], z[: rows.stop], part, None)
+        correlate_there(model.kernel_name, z[rows], z[: rows.stop], part, None)
     matrix.ravel()[:: len(z) + 1] += diagonal
 
 
@@ -134,46 +160,44 @@ class DeviceFactor:
     model: LocalModel
     z: DeviceArray  # (n, d)
     values: DeviceArray  # (n, n), of which blocks up to the diagonal are read
-    algebra: Algebra
     place: Callable[[], AbstractContextManager[object]]
 
-    def half(self, columns: Array) -> Array:
+    def half(self, columns: Matrix) -> Matrix:
         with self.place():
-            return self.algebra.to_host(self._half(self.algebra.library.asarray(columns)))
+            return cupy().asnumpy(self._half(cupy().asarray(columns)))
 
-    def solve(self, columns: Array) -> Array:
+    def solve(self, columns: Matrix) -> Matrix:
         with self.place():
-            half = self._half(self.algebra.library.asarray(columns))
-            return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
+            half = self._half(cupy().asarray(columns))
+            return cupy().asnumpy(self._transposed(half))
 
-    def columns(self, rows: NDArray[np.integer]) -> Array:
+    def columns(self, rows: NDArray[np.integer]) -> Matrix:
         with self.place():
-            return self.algebra.to_host(self._columns(rows))
+            return cupy().asnumpy(self._columns(rows))
 
-    def inverse_columns(self, rows: NDArray[np.integer]) -> Array:
+    def inverse_columns(self, rows: NDArray[np.integer]) -> Matrix:
         with self.place():
-            half = self._columns(rows)
-            return self.algebra.to_host(_transposed_product(self.values, half, self.algebra))
+            return cupy().asnumpy(self._transposed(self._columns(rows)))
 
-    def diagonal(self, rows: NDArray[np.integer]) -> Array:
+    def diagonal(self, rows: NDArray[np.integer]) -> Matrix:
         return self._diagonal[rows]
 
     @cached_property
-    def _diagonal(self) -> Array:
+    def _diagonal(self) -> Matrix:
         with self.place():
-            total = self.algebra.library.zeros(len(self.z))
+            total = cupy().zeros(len(self.z))
             for rows in _blocks(len(self.z)):
                 total[: rows.stop] += (self.values[rows, : rows.stop] ** 2).sum(axis=0)
-            return self.algebra.to_host(total)
+            return cupy().asnumpy(total)
 
-    def correlate(self, z: Array) -> Array:
+    def correlate(self, z: Matrix) -> Matrix:
         with self.place():
-            return correlate(self.model, z, self.algebra.to_host(self.z))
+            return correlate(self.model, z, cupy().asnumpy(self.z))
 
-    def products(self, z: Array, right: Array, mean_only: bool) -> tuple[Array, Array]:
+    def products(self, z: Matrix, right: Matrix, mean_only: bool) -> tuple[Matrix, Matrix]:
         q, n = len(z), len(self.z)
         with self.place():
-            library, to_host = self.algebra.library, self.algebra.to_host
+            library, to_host = cupy(), cupy().asnumpy
             squares, products = np.zeros(q), np.empty((q, right.shape[1]))
             on_device = library.asarray(right)
             k = library.empty((TILE, n))
@@ -182,7 +206,7 @@ class DeviceFactor:
                 tile = np.zeros((TILE, z.shape[1]))
                 tile[:size] = z[start : start + size]
                 points = library.asarray(tile)
-                self.algebra.correlate(self.model.kernel_name, points, self.z, k, None)
+                correlate_there(self.model.kernel_name, points, self.z, k, None)
                 products[start : start + size] = to_host(k @ on_device)[:size]
                 if not mean_only:
                     total = library.zeros(TILE)
@@ -192,32 +216,31 @@ class DeviceFactor:
                     squares[start : start + size] = to_host(total)[:size]
             return squares, products
 
-    def extended(self, z: Array, noise: Array) -> DeviceFactor | None:
+    def extended(self, z: Matrix, noise: Matrix) -> DeviceFactor | None:
         return None  # a new one takes seconds, and half of the memory
 
-    def to_host(self) -> Array:
+    def to_host(self) -> Matrix:
         with self.place():
-            return np.tril(self.algebra.to_host(self.values))
+            return np.tril(cupy().asnumpy(self.values))
 
     def _half(self, columns: DeviceArray) -> DeviceArray:
-        result = self.algebra.library.empty_like(columns)
+        result = cupy().empty_like(columns)
         for rows in _blocks(len(self.z)):
             result[rows] = self.values[rows, : rows.stop] @ columns[: rows.stop]
         return result
 
+    def _transposed(self, right: DeviceArray) -> DeviceArray:
+        """L⁻ᵀ times a column, or several."""
+        result = cupy().zeros_like(right)
+        for rows in _blocks(len(self.z)):
+            result[: rows.stop] += self.values[rows, : rows.stop].T @ right[rows]
+        return result
+
     def _columns(self, rows: NDArray[np.integer]) -> DeviceArray:
-        library = self.algebra.library
+        library = cupy()
         unit = library.zeros((len(self.z), len(rows)))
         unit[library.asarray(rows), library.arange(len(rows))] = 1.0
         return self._half(unit)
-
-
-def _transposed_product(values: DeviceArray, right: DeviceArray, algebra: Algebra) -> DeviceArray:
-    """L⁻ᵀ times a column, or several."""
-    result = algebra.library.zeros_like(right)
-    for rows in _blocks(len(values)):
-        result[: rows.stop] += values[rows, : rows.stop].T @ right[rows]
-    return result
 
 
 @dataclass(frozen=True)
@@ -227,17 +250,17 @@ class DeviceCovariance:
     factor: DeviceFactor
     half_log_determinant: float
 
-    def solve(self, columns: NDArray[np.floating]) -> Array:
+    def solve(self, columns: Array) -> Matrix:
         return self.factor.solve(np.asarray(columns, dtype=float))
 
     def adjoint_sums(
-        self, alpha: Array, unit: float, trend: tuple[Array, Array] | None
+        self, alpha: Matrix, unit: float, trend: tuple[Matrix, Matrix] | None
     ) -> AdjointSums:
         """Block by block: of a block left of the diagonal, what is above it is its mirror image."""
         factor = self.factor
         n, d = factor.z.shape
         with factor.place():
-            library, to_host = factor.algebra.library, factor.algebra.to_host
+            library, to_host = cupy(), cupy().asnumpy
             left, right = alpha / unit, alpha
             if trend is not None:
                 left, right = np.column_stack([left, trend[0]]), np.column_stack([right, trend[1]])
@@ -255,7 +278,7 @@ class DeviceCovariance:
                 diagonal[rows] = own[:, rows].diagonal()
                 by_r2 = library.empty(own.shape)
                 part = z[: rows.stop]
-                factor.algebra.correlate(factor.model.kernel_name, z[rows], part, None, by_r2)
+                correlate_there(factor.model.kernel_name, z[rows], part, None, by_r2)
                 for total, each in zip(sums, (own, own * by_r2), strict=True):
                     total[rows] += each @ basis[: rows.stop]
                     total[: rows.start] += each[:, : rows.start].T @ basis[rows]
@@ -274,10 +297,8 @@ class DeviceDense:
     is_fast = True
     block_size = BLOCK_SIZE
 
-    def __init__(
-        self, algebra: Algebra, place: Callable[[], AbstractContextManager[object]]
-    ) -> None:
-        self.algebra, self.place = algebra, place
+    def __init__(self, place: Callable[[], AbstractContextManager[object]]) -> None:
+        self.place = place
         self._lock = threading.Lock()
 
     def room(self, memory_budget: int, n: int) -> int:
@@ -285,7 +306,7 @@ class DeviceDense:
         if n < FEWEST_ROWS:
             return HOST.room(memory_budget, n)
         with self.place():
-            return int(SHARE_FOR_FACTORS * self.algebra.free_memory())
+            return int(SHARE_FOR_FACTORS * free_memory())
 
     def host_bytes(self, n: int) -> int:
         return HOST.host_bytes(n) if n < FEWEST_ROWS else 0
@@ -296,50 +317,41 @@ class DeviceDense:
     def alone(self) -> AbstractContextManager[object]:
         return self._lock
 
-    def invert(self, z: Array, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
+    def invert(self, z: Matrix, problem: LocalProblem, jitter: float = 0.0) -> Inverted:
         model = problem.model
         if len(z) < FEWEST_ROWS or not are_finite(z).all():
             return HOST.invert(z, problem, jitter)
         noise = model.noise_variance * problem.noise.astype(float)
         with self.place():
-            library = self.algebra.library
+            library = cupy()
             on_device, matrix = library.asarray(z), library.empty((len(z), len(z)))
+            factor = DeviceFactor(model, on_device, matrix, self.place)
             for added in contract.jitters(jitter):
-                fill(matrix, on_device, model, library.asarray(noise + added), self.algebra)
-                if self._factor(matrix):
-                    invert_in_place(matrix, self.algebra)
+                fill(matrix, on_device, model, library.asarray(noise + added))
+                is_factor, to_host = factor_in_place(matrix), cupy().asnumpy
+                if is_factor and (to_host(matrix.diagonal()) ** 2 > SMALLEST_PIVOT).all():
+                    invert_in_place(matrix)
                     status = contract.STATUS_JITTERED if added else contract.STATUS_OK
-                    return Inverted(self._made(model, on_device, matrix), status, added)
+                    return Inverted(factor, status, added)
             matrix.fill(np.nan)
-            unsolved = self._made(model, on_device, matrix)
-            return Inverted(unsolved, contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0)
+            return Inverted(factor, contract.STATUS_NOT_POSITIVE_DEFINITE, 0.0)
 
-    def covariance(
-        self, z: Array, model: LocalModel, noise: NDArray[np.floating]
-    ) -> Covariance | None:
+    def covariance(self, z: Matrix, model: LocalModel, noise: Array) -> Covariance | None:
         if len(z) < FEWEST_ROWS:
             return HOST.covariance(z, model, noise)
         with self.place():
-            library = self.algebra.library
+            library = cupy()
             on_device, matrix = library.asarray(z), library.empty((len(z), len(z)))
             diagonal = library.asarray(model.noise_variance * np.asarray(noise, dtype=float))
-            fill(matrix, on_device, model, diagonal, self.algebra)
+            fill(matrix, on_device, model, diagonal)
             if not model.has_large_trend:
                 for rows in _blocks(len(z)):
                     part = on_device[: rows.stop]
                     trend = model.slope_variance * (on_device[rows] @ part.T)
                     matrix[rows, : rows.stop] += trend + model.constant_variance
-            if not self.algebra.factor(matrix):
+            if not factor_in_place(matrix):
                 return None
-            half = float(self.algebra.to_host(library.log(matrix.diagonal()).sum()))
-            invert_in_place(matrix, self.algebra)
-            return DeviceCovariance(self._made(model, on_device, matrix), half)
-
-    def _factor(self, matrix: DeviceArray) -> bool:
-        if not self.algebra.factor(matrix):
-            return False
-        pivots = self.algebra.to_host(matrix.diagonal())
-        return bool((pivots**2 > SMALLEST_PIVOT).all())
-
-    def _made(self, model: LocalModel, z: DeviceArray, matrix: DeviceArray) -> DeviceFactor:
-        return DeviceFactor(model, z, matrix, self.algebra, self.place)
+            half = float(cupy().asnumpy(library.log(matrix.diagonal()).sum()))
+            invert_in_place(matrix)
+            factor = DeviceFactor(model, on_device, matrix, self.place)
+            return DeviceCovariance(factor, half)

@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether there is a device that kernels can run on, what it is, and what goes wrong with it."""
+"""Whether there is a device that kernels can run on, what it is, and what goes wrong with it.
+
+A call has a queue of the device of its own: threads of the host do not wait for each other's work.
+Queues are lent rather than made for every thread: the memory that CuPy keeps for later belongs to
+the queue that it was used in, and threads come and go with every prediction.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: What to do where there is none.
 REMEDY = "Use backend='cpu', or backend='auto', which takes what is there."
 #: Packages whose exceptions are the device's.
 _LIBRARIES = frozenset({"cupy", "cupy_backends", "cupyx"})
+#: As many as a device has connections to its host, unless told otherwise.
+MOST_SIDE_BY_SIDE = 8
+#: Queues that nobody uses, of each device.
+_idle: dict[int, list[Any]] = {}
+_own = threading.local()
 
 
 class DeviceError(RuntimeError):
@@ -135,26 +146,25 @@ def telling(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = _told(error, what)
-        if told is None:
+        if type(error).__module__.partition(".")[0] not in _LIBRARIES:
             raise
-        raise told from error
+        if isinstance(error, MemoryError) or "MemoryAllocation" in str(error):
+            raise DeviceMemoryError(
+                f"{what} has too little memory on the device: {error}. Reduce memory_budget or "
+                "n_neighbors, predict fewer queries at a time, or end what else uses the device. "
+                + REMEDY
+            ) from error
+        raise DeviceError(
+            f"{what} failed on the device: {type(error).__name__}: {error}. A device that was "
+            f"lost stays so for this process: start a new one, and look at nvidia-smi. {REMEDY}"
+        ) from error
 
 
-def _told(error: Exception, what: str) -> DeviceError | None:
-    """What an exception of CuPy means; None of one that is not the device's."""
-    if type(error).__module__.partition(".")[0] not in _LIBRARIES:
-        return None
-    if isinstance(error, MemoryError) or "MemoryAllocation" in str(error):
-        return DeviceMemoryError(
-            f"{what} has too little memory on the device: {error}. Reduce memory_budget or "
-            "n_neighbors, predict fewer queries at a time, or end what else uses the device. "
-            + REMEDY
-        )
-    return DeviceError(
-        f"{what} failed on the device: {type(error).__name__}: {error}. A device that "
-        "was lost stays so for this process: start a new one, and look at nvidia-smi. " + REMEDY
-    )
+def free_memory() -> int:
+    """Bytes of the device that nobody holds, and that CuPy keeps for its next arrays."""
+    library = cupy()
+    free, _ = library.cuda.runtime.memGetInfo()
+    return int(free + library.get_default_memory_pool().free_bytes())
 
 
 def release_memory() -> None:
@@ -162,3 +172,57 @@ def release_memory() -> None:
     library = cupy()
     library.get_default_memory_pool().free_all_blocks()
     library.get_default_pinned_memory_pool().free_all_blocks()
+
+
+def _lend(idle: list[Any]) -> Any:
+    try:
+        return idle.pop()
+    except IndexError:
+        return cupy().cuda.Stream(non_blocking=True)
+
+
+@contextmanager
+def own_stream() -> Iterator[None]:
+    """Work of this thread goes to a queue that no other thread uses; inside another, to that."""
+    if getattr(_own, "is_inside", False):
+        yield
+        return
+    library = cupy()
+    idle = _idle.setdefault(library.cuda.Device().id, [])
+    stream = _lend(idle)
+    _own.is_inside = True
+    try:
+        with stream:
+            yield
+    finally:
+        _own.is_inside = False
+        idle.append(stream)
+
+
+@contextmanager
+def side_by_side(n: int) -> Iterator[list[Any]]:
+    """Queues for n pieces of work, between what this thread's queue has had and what it gets next.
+
+    One piece alone goes to that queue itself.
+    """
+    library = cupy()
+    own = library.cuda.get_current_stream()
+    if n <= 1:
+        yield [own] * n
+        return
+    idle = _idle.setdefault(library.cuda.Device().id, [])
+    lent = [_lend(idle) for _ in range(min(n, MOST_SIDE_BY_SIDE))]
+    begin = own.record()
+    for queue in lent:
+        queue.wait_event(begin)
+    try:
+        yield [lent[k % len(lent)] for k in range(n)]
+    finally:
+        for queue in lent:
+            own.wait_event(queue.record())
+        idle += lent
+
+
+def wait() -> None:
+    """Until all work of this thread's queue is done."""
+    cupy().cuda.get_current_stream().synchronize()

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels, compiled when they are first used; CuPy keeps them in its cache on disk."""
+"""Kernels: their sources, and when they are compiled; CuPy keeps them in its cache on disk.
+
+Sources are files of this package and of the native core, pasted rather than included, because the
+cache of compiled kernels knows a source by its text: a header that was found elsewhere could change
+without anyone noticing. The formulas, the losses and predictive distributions are the native
+core's.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +14,46 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 from joblib import cpu_count
 
+from lsgp import _core
 from lsgp.backends.cuda.device import cupy
-from lsgp.backends.cuda.sources import source_of
-from lsgp.compute.interrupts import ThreadPool, interrupts_later, result_of
-from lsgp.compute.locks import ForkableLock
+from lsgp.compute.threads import ForkableLock, ThreadPool, interrupts_later, result_of
 
 #: The compiler at run time knows no host: what is not marked is for the device. A constant of a
 #: header that one module does not use is no mistake.
 OPTIONS = ("--std=c++17", "-default-device", "-diag-suppress=177")
 
+_FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
+
+_NUMBERS = ("threads.cuh", "numbers.cuh", "formulas.h", "losses.h", "problem.h", "problem.cuh")
+_WARP = (*_NUMBERS, "warp_system.cuh")
+_SYSTEM = ("cholesky.cuh", "system.cuh")
+
+#: The files of each module, in the order in which they need each other.
+PARTS = {
+    "predict": (*_NUMBERS, *_SYSTEM, "predict_kernel.cuh"),
+    "warp_predict": (*_WARP, "warp_predict_kernel.cuh"),
+    "warp_score": (*_WARP, "warp_score.cuh"),
+    "coefficients": (*_NUMBERS, *_SYSTEM, "coefficients_kernel.cuh"),
+    "score": (*_NUMBERS, *_SYSTEM, "score.cuh"),
+    "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
+    "search": ("threads.cuh", "tree.h", "tree.cuh", "search.cuh"),
+    "coarse": ("threads.cuh", "tree.h", "tree.cuh", "coarse.cuh"),
+}
+
+
 #: A kernel as CuPy has it, which is not typed: called with a grid, a block and arguments.
 Kernel = Any
+#: What a kernel takes for an array that there is not.
+NOTHING = np.uint64(0)
 
 _ALLOWING = threading.Lock()
-
-
 #: What `kernel_of` was called with, and what comes or has come of it.
 _kernels: dict[tuple[str, ...], Future[Kernel]] = {}
 _ASKING = ForkableLock()
@@ -35,6 +62,17 @@ _ASKING = ForkableLock()
 if hasattr(os, "register_at_fork"):
     # What another thread was compiling, no thread of a child does.
     os.register_at_fork(after_in_child=_kernels.clear)
+
+
+@cache
+def source_of(module: str) -> str:
+    """The source of a module in one piece, which includes nothing."""
+    lines: list[str] = []
+    for name in PARTS[module]:
+        path = next(folder / name for folder in _FOLDERS if (folder / name).exists())
+        lines += path.read_text(encoding="utf-8").splitlines()
+    # Headers that are included are pasted before, or belong to compilers with a standard library.
+    return "\n".join(line for line in lines if not line.startswith(("#include", "#pragma once")))
 
 
 def kernel_of(module: str, name: str, *definitions: str) -> Kernel:
@@ -102,3 +140,19 @@ def allow_shared_memory(kernel: Kernel, n_bytes: int) -> None:
     with _ALLOWING:
         if n_bytes > kernel.max_dynamic_shared_size_bytes:
             kernel.max_dynamic_shared_size_bytes = n_bytes
+
+
+class CompiledKernels(NamedTuple):
+    """The modules of kernels, and CuPy's cache of what was compiled, also for others."""
+
+    modules: list[str]
+    cache: str
+    n_compiled: int
+
+
+def compiled_kernels() -> CompiledKernels:
+    """As they are on disk; nothing is compiled or imported."""
+    usual = Path.home() / ".cupy" / "kernel_cache"
+    folder = Path(os.environ.get("CUPY_CACHE_DIR") or usual)
+    n_compiled = sum(1 for _ in folder.glob("*.cubin")) if folder.is_dir() else 0
+    return CompiledKernels(sorted(PARTS), str(folder), n_compiled)

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.cuda.device import cupy
-from lsgp.backends.cuda.streams import wait
+from lsgp.backends.cuda.device import cupy, wait
 
 #: An array of the device, which CuPy does not type.
 DeviceArray = Any
@@ -30,11 +29,6 @@ FEWEST_BYTES = 1 << 10
 MOST_READ_HERE = 1 << 22
 #: Arrays of one allocation begin at multiples of this.
 ALIGNMENT = 256
-
-
-def number_of(array: DeviceArray) -> int:
-    """That of the device that it is on."""
-    return int(array.device.id)
 
 
 def allocate(*parts: tuple[tuple[int, ...], Any]) -> tuple[DeviceArray, ...]:

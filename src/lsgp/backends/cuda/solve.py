@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.backends.cuda.device import cupy, find_device
+from lsgp.backends.cuda.device import cupy, find_device, free_memory
 from lsgp.backends.cuda.modules import allow_shared_memory, compile_ahead, kernel_of
 from lsgp.backends.cuda.residence import DeviceArray, Residence, allocate
 from lsgp.backends.cuda.workspace import Placement, Shape, place
@@ -125,16 +125,10 @@ def upload_problems(
 
 def predict(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray) -> Predictions:
     """Of queries (q, d) from their neighbors (q, m), as in `Backend.predict`, on the device."""
-    q, t = len(queries), problem.y.shape[1]
-    dtype = problem.dtype
-    result = allocate(
-        ((q, t), dtype), ((q,), dtype), ((q, t), dtype), ((q,), dtype), ((q,), np.int32)
-    )
-    places = (queries, neighbors)
-    if size := _warp_size("predict", problem, neighbors):
-        _launch_warps("predict", size, problem, places, (), result)
-    else:
-        _launch("predict", problem, places, (), result, n_solutions=0, gradient=False)
+    dtype, vector, matrix = problem.dtype, (len(queries),), (len(queries), problem.y.shape[1])
+    numbers = ((shape, dtype) for shape in (matrix, vector, matrix, vector))
+    result = allocate(*numbers, (vector, np.int32))
+    _launch("predict", problem, (queries, neighbors), (), result)
     return Predictions(*result)
 
 
@@ -142,75 +136,60 @@ def coefficients(problem: OnDevice, queries: DeviceArray, neighbors: DeviceArray
     """As `Backend.coefficients`, on the device."""
     q, dtype, shape = len(queries), problem.dtype, neighbors.shape
     result = allocate((shape, dtype), (shape, dtype), ((q,), dtype), ((q,), np.int32))
-    _launch(
-        "coefficients", problem, (queries, neighbors), (), result, n_solutions=1, gradient=False
-    )
+    _launch("coefficients", problem, (queries, neighbors), (), result)
     return Coefficients(*result)
 
 
 def room_for_scores(*sizes: tuple[int, int]) -> list[Scores]:
     """Arrays for several scores, of so many targets and inputs, in one piece of memory."""
-    parts = [
-        part
-        for q, d in sizes
-        for part in (
-            ((q,), np.float64),
-            ((q, d + len(SHARED_PARAMETERS)), np.float64),
-            ((q,), np.int32),
-        )
-    ]
+    parts: list[tuple[tuple[int, ...], Any]] = []
+    for q, d in sizes:
+        gradient = q, d + len(SHARED_PARAMETERS)
+        parts += [((q,), np.float64), (gradient, np.float64), ((q,), np.int32)]
     arrays = allocate(*parts)
     return [Scores(*arrays[k : k + 3]) for k in range(0, len(arrays), 3)]
 
 
 def score(
-    problem: OnDevice,
-    targets: DeviceArray,
-    neighbors: DeviceArray,
-    objective: str,
-    result: Scores | None = None,
-) -> Scores:
-    """As `Backend.score`, on the device; ``result`` is where it goes."""
-    d = problem.X.shape[1]
-    _compile_for_tuning(d)
-    if result is None:
-        (result,) = room_for_scores((len(targets), d))
-    code = (np.int32(OBJECTIVES.index(objective)),)
-    places = (targets, neighbors)
-    if size := _warp_size("score", problem, neighbors):
-        _launch_warps("score", size, problem, places, code, result)
-    else:
-        n_solutions = 1 + problem.y.shape[1]
-        _launch("score", problem, places, code, result, n_solutions=n_solutions, gradient=True)
-    return result
+    problem: OnDevice, targets: DeviceArray, neighbors: DeviceArray, objective: str, result: Scores
+) -> None:
+    """As `Backend.score`, on the device, into ``result``."""
+    _compile_for_tuning(problem.X.shape[1])
+    code = np.int32(OBJECTIVES.index(objective))
+    _launch("score", problem, (targets, neighbors), (code,), result)
 
 
-def _warp_size(name: str, problem: OnDevice, neighbors: DeviceArray) -> int | None:
-    """The size of the kernel that keeps the matrix in registers; None if there is none."""
-    m = neighbors.shape[1]
-    if m == 0 or problem.y.shape[1] != 1 or problem.is_trend_apart:
-        return None
-    sizes = WARP_BLOCKS[name, problem.dtype.name]
-    return next((size for size in sizes if m <= size), None)
-
-
-def _launch_warps(
+def _launch(
     name: str,
-    size: int,
     problem: OnDevice,
     queries: tuple[DeviceArray, DeviceArray],
     codes: Sequence[Any],
     result: tuple[DeviceArray, ...],
 ) -> None:
-    """One warp for each query, its matrix in registers."""
-    n_queries, m = queries[1].shape
+    """One warp for each query, with its matrix in registers if these suffice; else one block."""
+    (n_queries, m), d, t = queries[1].shape, problem.X.shape[1], problem.y.shape[1]
     if n_queries == 0:
         return
-    kernel = kernel_of(*_warp_kernel(name, problem.dtype.name, size))
-    n_blocks = -(-n_queries * 32 // WARP_THREADS)
-    sizes = np.int64(n_queries), np.int32(m)
-    arguments = (*problem.arguments(), *queries, *sizes, *codes, *result)
-    kernel((n_blocks,), (WARP_THREADS,), arguments)
+    dtype, sizes = problem.dtype, WARP_BLOCKS.get((name, problem.dtype.name), {})
+    size = next((size for size in sizes if m <= size), None)
+    given = (*problem.arguments(), *queries, np.int64(n_queries), np.int32(m), *codes)
+    if size is not None and m > 0 and t == 1 and not problem.is_trend_apart:
+        kernel = kernel_of(*_warp_kernel(name, dtype.name, size))
+        n_blocks = -(-n_queries * 32 // WARP_THREADS)
+        kernel((n_blocks,), (WARP_THREADS,), (*given, *result))
+        return
+    n_solutions = {"predict": 0, "coefficients": 1, "score": 1 + t}[name]
+    shape = Shape(m, d, t, problem.n_apart, n_solutions, name == "score")
+    device = find_device()
+    placement = place(shape, dtype.itemsize, device)
+    kernel = kernel_of(*_block_kernel(name, dtype.name, placement))
+    allow_shared_memory(kernel, placement.shared_bytes)
+    budget = int(SHARE_FOR_MATRICES * free_memory()) if placement.n_scratch else 0
+    n_blocks = placement.n_blocks(n_queries, dtype.itemsize, device, budget)
+    scratch = cupy().empty(max(1, n_blocks * placement.n_scratch), dtype)
+    room = scratch, np.int64(placement.n_scratch), np.int64(shape.n_vectors)
+    block, arguments = (placement.n_threads,), (*given, *room, *result)
+    kernel((n_blocks,), block, arguments, shared_mem=placement.shared_bytes)
 
 
 def _warp_kernel(name: str, dtype: str, size: int) -> tuple[str, ...]:
@@ -223,6 +202,11 @@ def _warp_kernel(name: str, dtype: str, size: int) -> tuple[str, ...]:
         f"LSGP_THREADS={WARP_THREADS}",
         f"LSGP_BLOCKS={WARP_BLOCKS[name, dtype][size]}",
     )
+
+
+def _block_kernel(name: str, dtype: str, placement: Placement) -> tuple[str, ...]:
+    """What `kernel_of` is called with, where the matrix is in no warp's registers."""
+    return (name, name, f"LSGP_DTYPE={_C_NAMES[dtype]}", *placement.definitions)
 
 
 @cache
@@ -240,50 +224,3 @@ def _compile_for_tuning(n_inputs: int) -> None:
         wanted.append(_block_kernel(name, dtype, placement))
         wanted += [_warp_kernel(name, dtype, size) for size in sizes]
     compile_ahead(wanted)
-
-
-def _block_kernel(name: str, dtype: str, placement: Placement) -> tuple[str, ...]:
-    """What `kernel_of` is called with, where the matrix is in no warp's registers."""
-    return (name, name, f"LSGP_DTYPE={_C_NAMES[dtype]}", *placement.definitions)
-
-
-def _launch(
-    name: str,
-    problem: OnDevice,
-    queries: tuple[DeviceArray, DeviceArray],
-    codes: Sequence[Any],
-    result: tuple[DeviceArray, ...],
-    n_solutions: int,
-    gradient: bool,
-) -> None:
-    n_queries, m = queries[1].shape
-    if n_queries == 0:
-        return
-    device, itemsize = find_device(), problem.dtype.itemsize
-    d, t = problem.X.shape[1], problem.y.shape[1]
-    shape = Shape(m, d, t, problem.n_apart, n_solutions, gradient)
-    placement = place(shape, itemsize, device)
-    kernel = kernel_of(*_block_kernel(name, problem.dtype.name, placement))
-    allow_shared_memory(kernel, placement.shared_bytes)
-    budget = int(SHARE_FOR_MATRICES * _free_memory()) if placement.n_scratch else 0
-    n_blocks = placement.n_blocks(n_queries, itemsize, device, budget)
-    scratch = cupy().empty(max(1, n_blocks * placement.n_scratch), problem.dtype)
-    arguments = (
-        *problem.arguments(),
-        *queries,
-        np.int64(n_queries),
-        np.int32(m),
-        *codes,
-        scratch,
-        np.int64(placement.n_scratch),
-        np.int64(shape.n_vectors),
-        *result,
-    )
-    kernel((n_blocks,), (placement.n_threads,), arguments, shared_mem=placement.shared_bytes)
-
-
-def _free_memory() -> int:
-    """Free bytes of the device, with the bytes that CuPy keeps for its next arrays."""
-    library = cupy()
-    free, _ = library.cuda.runtime.memGetInfo()
-    return int(free + library.get_default_memory_pool().free_bytes())

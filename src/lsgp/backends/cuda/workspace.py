@@ -85,25 +85,18 @@ def place(shape: Shape, itemsize: int, device: Device) -> Placement:
     """All in shared memory if it fits, else its vectors, else nothing."""
     available = device.shared_memory - RESERVED
     vectors, matrix = shape.n_vectors, shape.n_matrix(is_shared=True)
-    n_threads = threads_for(shape.n_neighbors, shape.gradient, itemsize)
+    ranges = _WITH_GRADIENT if shape.gradient else _WITHOUT_GRADIENT[itemsize]
+    fitting = (threads for largest, threads in ranges if shape.n_neighbors <= largest)
+    n_threads = next(fitting, MOST_THREADS)
     if (n_bytes := (vectors + matrix) * itemsize) <= available:
         is_alone = 2 * n_bytes > available and not shape.gradient
-        if (
-            is_alone and itemsize == 4
-        ):  # m = 200: 2.8 million solves a second by 256 threads, 2.5 by 192
+        if is_alone and itemsize == 4:  # m = 200: 2.8 million solves a second, 2.5 by 192 threads
             n_threads = MOST_THREADS
         return Placement(True, True, n_bytes, 0, n_threads, is_alone)
     matrix = shape.n_matrix(is_shared=False)
     if vectors * itemsize <= available // 2:
         return Placement(True, False, vectors * itemsize, matrix, n_threads, False)
     return Placement(False, False, 0, vectors + matrix, n_threads, False)
-
-
-def threads_for(n_neighbors: int, gradient: bool, itemsize: int) -> int:
-    """Threads that work on one query."""
-    ranges = _WITH_GRADIENT if gradient else _WITHOUT_GRADIENT[itemsize]
-    found = (n_threads for largest, n_threads in ranges if n_neighbors <= largest)
-    return next(found, MOST_THREADS)
 
 
 def _rows(m: int) -> int:

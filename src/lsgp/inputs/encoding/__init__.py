@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables as they come: from texts, dates and holes to numbers.
 
-A table is read into columns of one kind each (`cells`, `contents`, `text`, `columns`, `table`);
-each kind has its encodings (`encodings`, `categories`, `dates`, `missing`), and an `Encoder` has
-one for each column. `fit` finds it, from what `facts`, `adjustment` and `level_effects` tell of all
-rows, which may lie in parts on other machines. Where there is a choice, `choose` makes it.
+A table is read into columns of one kind each (`text`, `cells`, `columns`, `table`); each kind has
+its schemes (`encodings`, `categories`), and an `Encoder` has one for each column. `fit` finds it,
+from what `missing` and `level_effects` tell of all rows, which may lie in parts on other machines.
 """
 
 from lsgp.inputs.encoding.cells import needs_encoding
-from lsgp.inputs.encoding.choose import choose_plan
 from lsgp.inputs.encoding.encoder import Encoder
-from lsgp.inputs.encoding.facts import TableInParts
-from lsgp.inputs.encoding.fit import EncodingPlan, fit_encoder, fit_given, fit_parts
-from lsgp.inputs.encoding.table import OnePart, ReadTable, TrainingTable, read_table
+from lsgp.inputs.encoding.fit import EncodingPlan, choose_plan, fit_encoder, fit_parts
+from lsgp.inputs.encoding.table import (
+    OnePart,
+    ReadTable,
+    TableInParts,
+    TrainingTable,
+    read_table,
+)
 
 __all__ = [
     "Encoder",
@@ -23,7 +26,6 @@ __all__ = [
     "TrainingTable",
     "choose_plan",
     "fit_encoder",
-    "fit_given",
     "fit_parts",
     "needs_encoding",
     "read_table",

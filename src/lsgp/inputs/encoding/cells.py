@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lsgp.compute.warn import warn_user
+from lsgp.compute.text import warn_user
 from lsgp.inputs.encoding.text import is_missing, level_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ class Cells(NamedTuple):
 
 
 def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
-    """Whether X is a data frame of a library that narwhals knows."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
@@ -85,17 +84,9 @@ def needs_encoding(X: object) -> bool:
     """Whether X is more than numbers: has texts, dates, missing values.
 
     What is not is for scikit-learn to check, as ever.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.encoding.cells import needs_encoding
-    >>> [needs_encoding(X) for X in ([[1, 2.5]], [[1.0, np.nan]], [["a", 1.0]])]
-    [False, True, True]
     """
     if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
-        return any(_is_odd(frame[:, j]) for j in range(frame.shape[1]))
+        return any(map(_is_odd, nw.from_native(X, eager_only=True).iter_columns()))
     array = _as_array(X)
     if array is None or array.ndim != 2:
         return False
@@ -104,16 +95,28 @@ def needs_encoding(X: object) -> bool:
     if array.dtype.kind == "O":
         # Objects that are no numbers are refused by scikit-learn, in its words.
         known = str | np.datetime64 | np.timedelta64
-        return any(is_missing(c) or isinstance(c, known) or _has_moment(c) for c in array.flat)
+        return any(
+            is_missing(cell)
+            or isinstance(cell, known)
+            or hasattr(cell, "isoformat")
+            or hasattr(cell, "total_seconds")
+            for cell in array.flat
+        )
     return array.dtype.kind in "mMUS"
+
+
+def _is_odd(series: nw.Series[Any]) -> bool:
+    dtype = series.dtype
+    if dtype == nw.Decimal or not (dtype.is_numeric() or dtype == nw.Boolean):
+        return True
+    return series.null_count() > 0 or bool(dtype.is_float() and np.isnan(_floats(series)).any())
 
 
 def cells_of(X: object) -> list[Cells]:
     """The columns of a frame or of a two-dimensional array."""
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
-        names = [str(name) for name in frame.columns]
-        return [_of_series(frame[:, j], name) for j, name in enumerate(names)]
+        return [_of_series(series, str(series.name)) for series in frame.iter_columns()]
     array = _as_array(X)
     if array is None or array.ndim != 2:
         shape = "no array" if array is None else f"of shape {array.shape}"
@@ -136,26 +139,11 @@ def _as_array(X: object) -> NDArray[Any] | None:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _has_moment(cell: object) -> bool:
-    return hasattr(cell, "isoformat") or hasattr(cell, "total_seconds")
-
-
-def _is_odd(series: nw.Series[Any]) -> bool:
-    dtype = series.dtype
-    if dtype == nw.Object:
-        return True
-    if not (dtype.is_numeric() or dtype == nw.Boolean) or dtype == nw.Decimal:
-        return True
-    if series.null_count() > 0:
-        return True
-    return bool(dtype.is_float() and np.isnan(_floats(series)).any())
-
-
 def _floats(series: nw.Series[Any]) -> Array:
-    if series.dtype == nw.Object or series.null_count() == 0:
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    filled = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-    return np.asarray(filled, dtype=np.float64)
+    numbers = series.cast(nw.Float64)
+    if series.null_count():
+        numbers = numbers.fill_null(float("nan"))
+    return np.asarray(numbers.to_numpy(), dtype=np.float64)
 
 
 def _of_series(series: nw.Series[Any], name: str) -> Cells:
@@ -173,25 +161,21 @@ def _of_series(series: nw.Series[Any], name: str) -> Cells:
         return Cells(name, "date", 1e-6 * _floats(series.dt.timestamp("us")), zone=zone)
     if dtype == nw.Duration:
         return Cells(name, "duration", 1e-6 * _floats(series.dt.total_microseconds()))
-    order = None
-    if isinstance(dtype, nw.Enum):
-        order = tuple(level_of(level) for level in dtype.categories)
-    elif dtype in (nw.List, nw.Array, nw.Struct):
+    if dtype in (nw.List, nw.Array, nw.Struct):
         raise TypeError(
             f"Column {name!r} holds {dtype}: a cell must be a number, a text, a date or nothing. "
             "Make columns of its parts, or leave it out."
         )
+    order = tuple(map(level_of, dtype.categories)) if isinstance(dtype, nw.Enum) else None
     return _of_objects(series.to_list(), name)._replace(order=order)
 
 
 def _of_array(column: NDArray[Any], name: str) -> Cells:
     kind = column.dtype.kind
-    if kind == "M":
-        seconds = column.astype("datetime64[us]").astype(np.int64) * 1e-6
-        return Cells(name, "date", np.where(np.isnat(column), np.nan, seconds))
-    if kind == "m":
-        seconds = column.astype("timedelta64[us]").astype(np.int64) * 1e-6
-        return Cells(name, "duration", np.where(np.isnat(column), np.nan, seconds))
+    if kind in "mM":
+        word, type = ("datetime64", "date") if kind == "M" else ("timedelta64", "duration")
+        seconds = column.astype(f"{word}[us]").astype(np.int64) * 1e-6
+        return Cells(name, type, np.where(np.isnat(column), np.nan, seconds))
     if kind in "OUS":
         return _of_objects(column.tolist() if kind != "O" else list(column), name)
     if kind == "c":

@@ -1,27 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which categories tell something of the targets, and how far their levels are believed.
 
-By the classic analysis of variance of what other columns leave of the targets (`adjustment`).
+The mean target of a level mixes its own effect with that of whatever else comes with it: clear
+diamonds are small, and cheaper than others. So levels are given the statistics of partial residuals
+of y ≈ polynomials of the numbers + an effect of each category, fitted by turns (backfitting). With
+12,000 rows of diamonds, 3 numbers made so did better than 20 inputs of zeros and ones (RMSE .1352
+against .1382 standard deviations), where mean targets did worse (.257).
+
+Whether levels differ in these is a classic analysis of variance. Functions that start with an
+underscore and take `CodedRows` are asked of each part of the rows, wherever it lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
-from lsgp.inputs.encoding.adjustment import Adjusted, CodedRows, level_sums
-from lsgp.inputs.encoding.categories import Statistics
+from lsgp.inputs.encoding.categories import N_FOLDS, Statistics, fold_keys, level_sums
 from lsgp.inputs.encoding.columns import Column
-from lsgp.inputs.encoding.folds import N_FOLDS, fold_keys
 from lsgp.inputs.encoding.table import Parts, Sums
+from lsgp.inputs.transforms.column_statistics import ColumnStatistics
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+#: Rounds of backfitting.
+N_ROUNDS = 6
+#: Of the ridge, in rows; and of the effects of levels while they are fitted.
+RIDGE, SHRINKAGE = 10.0, 5.0
+#: Standard deviations from the mean beyond which polynomials go no further.
+FARTHEST = 4.0
+#: Inputs up to which there are squares and cubes of them.
+MOST_CUBED = 60
+#: Rows whose features are in memory at a time.
+BLOCK_ROWS = 1 << 16
 #: A category is left out if its levels would differ as much by chance with a larger probability.
 LARGEST_P = 0.01
 #: Shrinkage, in rows: between a level that is believed at once, and one that is never.
@@ -31,6 +48,125 @@ MOST_STATISTICS = 8
 #: The uncertainty of a level's statistic, 1 of a level never seen in training, is an input where
 #: it differs by this much among rows.
 LEAST_SPREAD_OF_UNCERTAINTY = 0.05
+
+
+class CodedRows(NamedTuple):
+    """Some rows, with the levels of those categories that targets are adjusted for."""
+
+    inputs: Array  # (n, e) of all columns that are encoded so far
+    X: Array  # (n, q) inputs that do not come from categories
+    y: Array  # (n, t)
+    weight: Array  # (n,)
+    codes: tuple[Codes, ...]  # (n,) of each category
+    groups: NDArray[np.int32] | None
+    before: tuple[Codes, ...]  # (k,) rows of each level in the parts before this one
+
+
+@dataclass(frozen=True, eq=False)
+class Adjustment:
+    """Polynomials of the inputs that are no statistics, for each target."""
+
+    center: Array  # (e,)
+    scale: Array  # (e,)
+    coefficients: Array  # (p, t), the first of which is the intercept
+
+    def predict(self, X: Array) -> Array:
+        """What the inputs (n, e) account for, (n, t)."""
+        found = np.empty((len(X), self.coefficients.shape[1]))
+        for block in _blocks(X):
+            found[block] = self.features(X[block]) @ self.coefficients
+        return found
+
+    def features(self, X: Array) -> Array:
+        Z = np.clip((X - self.center) / self.scale, -FARTHEST, FARTHEST)
+        ones = np.ones((len(X), 1))
+        if Z.shape[1] > MOST_CUBED:
+            return np.column_stack([ones, Z])
+        return np.column_stack([ones, Z, Z**2 - 1.0, Z**3])
+
+
+class Adjusted(NamedTuple):
+    """The fitted model: inputs, and the levels of each category."""
+
+    adjustment: Adjustment
+    effects: list[Array]  # (k, t) of each category
+    counts: list[Array]  # (k,) weight of the rows of each level
+
+    def partial(self, rows: CodedRows) -> list[Array]:
+        """What other columns than each category leave of the targets, (n, t)."""
+        rest = _without_effects(rows, self.effects) - self.adjustment.predict(rows.X)
+        pairs = zip(self.effects, rows.codes, strict=True)
+        return [np.asarray(rest + effect[codes]) for effect, codes in pairs]
+
+
+def adjust(
+    parts: Parts[CodedRows], statistics: ColumnStatistics, n_levels: Sequence[int], t: int
+) -> Adjusted:
+    """Account for inputs and the levels of categories, by turns; ``statistics`` are of inputs."""
+    e = len(statistics.center)
+    p = 1 + (e if e > MOST_CUBED else 3 * e)
+    own = Adjustment(statistics.center, statistics.unit, np.zeros((p, t)))
+    gram = RIDGE * np.eye(p)
+    gram[0, 0] = 1e-9
+    gram += parts.total(_gram, own).values[0]
+    counts = [count[:, 0] for count in parts.total(_weights, None, n_levels).values]
+    effects = [np.zeros((k, t)) for k in n_levels]
+    for _ in range(N_ROUNDS):
+        (moments,) = parts.total(_moments, own, effects).values
+        own = replace(own, coefficients=np.asarray(np.linalg.solve(gram, moments), dtype=float))
+        explained = parts.total(_weights, own, n_levels).values
+        for j, count in enumerate(counts):
+            others = [effect if i != j else None for i, effect in enumerate(effects)]
+            (left,) = parts.total(_left, others, j, n_levels[j]).values
+            effects[j] = (left - explained[j]) / (count[:, None] + SHRINKAGE)
+    return Adjusted(own, effects, counts)
+
+
+def _blocks(X: Array) -> Iterator[slice]:
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, len(X), BLOCK_ROWS))
+
+
+def _without_effects(rows: CodedRows, effects: Sequence[Array | None]) -> Array:
+    """Targets without the effects of levels; a category of None keeps its own."""
+    rest = rows.y.copy()
+    for codes, effect in zip(rows.codes, effects, strict=True):
+        if effect is not None:
+            rest -= effect[codes]
+    return rest
+
+
+def _gram(rows: CodedRows, own: Adjustment) -> Sums:
+    found = np.zeros((len(own.coefficients), len(own.coefficients)))
+    for block in _blocks(rows.X):
+        features = own.features(rows.X[block])
+        found += features.T @ (features * rows.weight[block, None])
+    return Sums((found,))
+
+
+def _moments(rows: CodedRows, own: Adjustment, effects: Sequence[Array]) -> Sums:
+    rest = _without_effects(rows, effects) * rows.weight[:, None]
+    found = np.zeros(own.coefficients.shape)
+    for block in _blocks(rows.X):
+        found += own.features(rows.X[block]).T @ rest[block]
+    return Sums((found,))
+
+
+def _weights(rows: CodedRows, own: Adjustment | None, n_levels: Sequence[int]) -> Sums:
+    """Of each level of each category, the sum of weights, or of what inputs account for."""
+    values = rows.weight[:, None]
+    if own is not None:
+        values = own.predict(rows.X) * values
+    pairs = zip(rows.codes, n_levels, strict=True)
+    return Sums(tuple(level_sums(codes, values, k) for codes, k in pairs))
+
+
+def _left(rows: CodedRows, others: Sequence[Array | None], j: int, n_levels: int) -> Sums:
+    """Of each level of category j, the sum of what other categories leave of the targets."""
+    left = _without_effects(rows, others) * rows.weight[:, None]
+    return Sums((level_sums(rows.codes[j], left, n_levels),))
+
+
+# -- analysis of variance --------------------------------------------------------------------------
 
 
 class Deviations(NamedTuple):
@@ -53,18 +189,28 @@ class Variances(NamedTuple):
 
 
 def deviations(parts: Parts[CodedRows], adjusted: Adjusted) -> list[Deviations]:
-    """Of each category."""
-    levels = [np.flatnonzero(counts > 0) for counts in adjusted.counts]
-    counts = [own[used] for own, used in zip(adjusted.counts, levels, strict=True)]
-    totals = parts.total(_level_sums, adjusted).values
-    sums = [own[used] for own, used in zip(totals, levels, strict=True)]
-    means = [own.sum(axis=0) / n.sum() for own, n in zip(sums, counts, strict=True)]
+    """The deviations of each category."""
+    totals = parts.total(_partial_sums, adjusted).values
+    # Levels that no row has count nothing.
+    means = [own.sum(axis=0) / n.sum() for own, n in zip(totals, adjusted.counts, strict=True)]
     squares = parts.total(_squares, adjusted, means).values
-    each = zip(levels, counts, sums, means, squares, strict=True)
-    return [
-        Deviations(used, n, own - mean * n[:, None], mean, square)
-        for used, n, own, mean, square in each
-    ]
+    found = []
+    for n, own, mean, square in zip(adjusted.counts, totals, means, squares, strict=True):
+        levels = np.flatnonzero(n > 0)
+        centered = own[levels] - mean * n[levels, None]
+        found.append(Deviations(levels, n[levels], centered, mean, square))
+    return found
+
+
+def _partial_sums(rows: CodedRows, adjusted: Adjusted) -> Sums:
+    each = zip(rows.codes, adjusted.partial(rows), adjusted.effects, strict=True)
+    weight = rows.weight[:, None]
+    return Sums(tuple(level_sums(codes, weight * own, len(k)) for codes, own, k in each))
+
+
+def _squares(rows: CodedRows, adjusted: Adjusted, means: Sequence[Array]) -> Sums:
+    pairs = zip(adjusted.partial(rows), means, strict=True)
+    return Sums(tuple(rows.weight @ (own - mean) ** 2 for own, mean in pairs))
 
 
 def analyze(found: Deviations, n_rows: int) -> Variances | None:
@@ -102,11 +248,10 @@ def fit_statistics(
     by_ratio = np.argsort(-variances.ratio[chosen], kind="stable")
     chosen = np.sort(chosen[by_ratio][:MOST_STATISTICS])
     # How far a level of few rows is believed.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shrinkage = np.where(
-            variances.among > 0, variances.within / variances.among, MOST_SHRINKAGE
-        )
-    shrinkage = np.clip(shrinkage, LEAST_SHRINKAGE, MOST_SHRINKAGE)[chosen]
+    among, within = variances.among[chosen], variances.within[chosen]
+    shrinkage = np.full(len(chosen), MOST_SHRINKAGE)
+    np.divide(within, among, out=shrinkage, where=among > 0)
+    shrinkage = np.clip(shrinkage, LEAST_SHRINKAGE, MOST_SHRINKAGE)
     uncertainty = (shrinkage / (found.counts[:, None] + shrinkage)).mean(axis=1)
     usual = float(level_rows @ uncertainty / n_rows)
     spread = float(np.sqrt(level_rows @ (uncertainty - usual) ** 2 / n_rows))
@@ -116,7 +261,7 @@ def fit_statistics(
         sums=np.ascontiguousarray(found.sums[:, chosen]),
         means=found.means[chosen],
         shrinkage=shrinkage,
-        targets=tuple(int(k) for k in chosen),
+        targets=tuple(chosen.tolist()),
         has_uncertainty=spread > LEAST_SPREAD_OF_UNCERTAINTY,
         usual_uncertainty=usual,
         variance=variances.among,
@@ -135,6 +280,14 @@ class Encoded(NamedTuple):
     level_rows: Codes  # rows of each of those
     start: int  # its first input
 
+    def keys(self, rows: CodedRows, last_group: int) -> Codes:
+        """The fold that each row is in, among those of all levels."""
+        before = np.zeros(len(self.level_rows), np.int64)
+        known = self.places >= 0
+        before[self.places[known]] = rows.before[self.number][known]
+        codes = self.places[rows.codes[self.number]]
+        return fold_keys(codes, self.level_rows, rows.groups, last_group, before)
+
 
 def encode_training(
     parts: Parts[CodedRows], adjusted: Adjusted, chosen: Sequence[Encoded], last_group: int
@@ -144,53 +297,15 @@ def encode_training(
     return parts.map(_insert, chosen, folds, last_group)
 
 
-# -- what is asked of some rows --------------------------------------------------------------------
-
-
-def _partial(rows: CodedRows, adjusted: Adjusted, residual: Array, j: int) -> Array:
-    """What other columns than category j leave of the targets, (n, t)."""
-    return np.asarray(residual + adjusted.effects[j][rows.codes[j]])
-
-
-def _level_sums(rows: CodedRows, adjusted: Adjusted) -> Sums:
-    residual, weight = adjusted.residual(rows), rows.weight[:, None]
-    return Sums(
-        tuple(
-            level_sums(codes, weight * _partial(rows, adjusted, residual, j), len(effect))
-            for j, (codes, effect) in enumerate(zip(rows.codes, adjusted.effects, strict=True))
-        )
-    )
-
-
-def _squares(rows: CodedRows, adjusted: Adjusted, means: Sequence[Array]) -> Sums:
-    residual = adjusted.residual(rows)
-    return Sums(
-        tuple(
-            rows.weight @ (_partial(rows, adjusted, residual, j) - mean) ** 2
-            for j, mean in enumerate(means)
-        )
-    )
-
-
-def _keys(rows: CodedRows, own: Encoded, last_group: int) -> Codes:
-    """The fold that each row is in, among those of all levels."""
-    before = np.zeros(len(own.level_rows), np.int64)
-    known = own.places >= 0
-    before[own.places[known]] = rows.before[own.number][known]
-    codes = own.places[rows.codes[own.number]]
-    return fold_keys(codes, own.level_rows, rows.groups, last_group, before)
-
-
 def _fold_sums(
     rows: CodedRows, adjusted: Adjusted, chosen: Sequence[Encoded], last_group: int
 ) -> Sums:
     """Weights, and sums of targets, of each fold of each level."""
-    residual, found = adjusted.residual(rows), []
+    partial, found = adjusted.partial(rows), []
     for own in chosen:
-        partial = _partial(rows, adjusted, residual, own.number)
-        values = own.statistics.summands(partial, rows.weight)
+        values = own.statistics.summands(partial[own.number], rows.weight)
         n_keys = len(own.level_rows) * N_FOLDS
-        found.append(level_sums(_keys(rows, own, last_group), values, n_keys))
+        found.append(level_sums(own.keys(rows, last_group), values, n_keys))
     return Sums(tuple(found))
 
 
@@ -201,8 +316,8 @@ def _insert(
     inputs = rows.inputs
     # From the last column on, so that places before it stay.
     for own, sums in reversed(list(zip(chosen, folds, strict=True))):
-        keys = _keys(rows, own, last_group)
-        made = own.statistics.without_folds(keys // N_FOLDS, sums[keys, 0], sums[keys, 1:])
+        keys = own.keys(rows, last_group)
+        made = own.statistics.without_folds(keys // N_FOLDS, sums[keys])
         parts = [inputs[:, : own.start], made, inputs[:, own.start :]]
         inputs = np.concatenate(parts, axis=1)
     return np.ascontiguousarray(inputs)

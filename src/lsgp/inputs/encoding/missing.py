@@ -36,18 +36,7 @@ MOST_COLUMNS = 100
 
 @dataclass(frozen=True, eq=False)
 class Imputation:
-    """Ridge regressions of each of p columns on the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.encoding.missing import Imputation
-    >>> a = np.arange(100.0)
-    >>> X = np.column_stack([a, 2.0 * a])
-    >>> X[7, 1] = np.nan
-    >>> float(Imputation.fit(X).fill(X)[7, 1].round(1))
-    15.0
-    """
+    """Ridge regressions of each of p columns on the others."""
 
     center: Array  # (p,)
     scale: Array  # (p,)
@@ -72,7 +61,7 @@ class Imputation:
         Z = (X - center) / scale
         hole = np.isnan(Z)
         filled = np.where(hole, 0.0, Z)
-        with_holes = np.flatnonzero(np.isnan(X).any(axis=0))
+        with_holes = np.flatnonzero(hole.any(axis=0))
         for number in range(N_ROUNDS):
             # Queries may have holes where training rows have none.
             for j in with_holes if number < N_ROUNDS - 1 else range(p):
@@ -85,25 +74,19 @@ class Imputation:
 
     def fill(self, X: Array) -> Array:
         """The rows (n, p) with their holes filled in; each by itself."""
-        hole = np.isnan(X)
-        if not hole.any():
-            return X
-        with_holes, columns = np.flatnonzero(hole.any(axis=1)), np.flatnonzero(hole.any(axis=0))
-        filled = X.copy()
+        holes = np.isnan(X)
+        columns = np.flatnonzero(holes.any(axis=0))
+        coefficients = np.ascontiguousarray(self.coefficients[:, columns])
+        with_holes, out = np.flatnonzero(holes.any(axis=1)), X.copy()
         for start in range(0, len(with_holes), BLOCK_ROWS):
             rows = with_holes[start : start + BLOCK_ROWS]
-            filled[rows] = self._fill(X[rows], columns)
-        return filled
-
-    def _fill(self, X: Array, columns: NDArray[np.intp]) -> Array:
-        hole = np.isnan(X)
-        Z = (X - self.center) / self.scale
-        filled = np.where(hole, 0.0, Z)
-        own = np.ascontiguousarray(self.coefficients[:, columns])
-        for _ in range(N_ROUNDS):
-            found = _row_products(_features(filled), own)
-            filled[:, columns] = np.where(hole[:, columns], found, filled[:, columns])
-        return np.where(hole, filled * self.scale + self.center, X)
+            hole = holes[rows]
+            filled = np.where(hole, 0.0, (X[rows] - self.center) / self.scale)
+            for _ in range(N_ROUNDS):
+                found = _row_products(_features(filled), coefficients)
+                filled[:, columns] = np.where(hole[:, columns], found, filled[:, columns])
+            out[rows] = np.where(hole, filled * self.scale + self.center, X[rows])
+        return out
 
 
 def sampled_rows(n: int) -> NDArray[np.int64] | None:

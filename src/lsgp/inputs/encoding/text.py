@@ -33,18 +33,9 @@ MAX_LEVELS = 0.5
 #: Unreadable cells that a message shows.
 N_SHOWN = 3
 
-_EPOCH = datetime(1970, 1, 1)
-
 
 def number_of(cell: object) -> float | None:
-    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.encoding.text import number_of
-    >>> number_of(" 1e3 "), number_of(True), number_of("1_000"), number_of("about 3")
-    (1000.0, 1.0, None, None)
-    """
+    """The number that a cell is, or None; truths are 0 and 1, durations are in seconds."""
     if isinstance(cell, str):
         text = cell.strip()
         text = TRUTHS.get(text, text)
@@ -57,16 +48,7 @@ def number_of(cell: object) -> float | None:
 
 
 def date_of(cell: object) -> float | None:
-    """Seconds from 1970 of a moment, or of a date in ISO's order, or None.
-
-    Those with a time zone or an offset are in UTC.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.encoding.text import date_of
-    >>> date_of("1970-01-02"), date_of("1970-01-01T01:00:00+01:00"), date_of("May 5")
-    (86400.0, 0.0, None)
-    """
+    """Seconds from 1970 of a moment, in UTC if it has a time zone, or of a date in ISO's order."""
     if isinstance(cell, str):
         text = cell.strip()
         try:
@@ -80,7 +62,14 @@ def date_of(cell: object) -> float | None:
     moment = cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return (moment - _EPOCH).total_seconds()
+    return (moment - datetime(1970, 1, 1)).total_seconds()
+
+
+def time_of(cell: object) -> float | None:
+    """Seconds from midnight of a cell that is a time of the day, or None."""
+    if not isinstance(cell, time):
+        return None
+    return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
 
 
 def is_missing(cell: object) -> bool:
@@ -95,22 +84,8 @@ def is_missing(cell: object) -> bool:
     return type(cell).__name__ in ("NaTType", "NAType")
 
 
-def time_of(cell: object) -> float | None:
-    """Seconds from midnight of a cell that is a time of the day, or None."""
-    if not isinstance(cell, time):
-        return None
-    return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
-
-
 def level_of(cell: object) -> str:
-    """The name of a level: 3 and 3.0 are one.
-
-    Examples
-    --------
-    >>> from lsgp.inputs.encoding.text import level_of
-    >>> level_of(3.0), level_of(" red "), level_of(2.5)
-    ('3', 'red', '2.5')
-    """
+    """The name of a level: 3 and 3.0 are one, and so are "red" and " red "."""
     if isinstance(cell, str):
         return cell.strip()
     if isinstance(cell, np.generic):

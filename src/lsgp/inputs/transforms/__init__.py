@@ -5,13 +5,9 @@ All are fitted on the training rows only, and plain arrays once fitted, so that 
 can hold them. Data of 1e150 or 1e-150 are as good as any.
 """
 
-from lsgp.inputs.transforms.column_statistics import column_statistics, subsample
-from lsgp.inputs.transforms.fit import fit_transform_kind
-from lsgp.inputs.transforms.inputs import KINDS, LINKED_KINDS, InputTransform
-from lsgp.inputs.transforms.projection import Projection
-from lsgp.inputs.transforms.rotation import Rotation
-from lsgp.inputs.transforms.sphere import Sphere
-from lsgp.inputs.transforms.targets import TargetScaler
+from lsgp.inputs.transforms.column_statistics import TargetScaler, column_statistics, subsample
+from lsgp.inputs.transforms.inputs import KINDS, LINKED_KINDS, InputTransform, fit_transform_kind
+from lsgp.inputs.transforms.projection import Projection, Rotation, Sphere
 
 __all__ = [
     "KINDS",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mean, standard deviation and range of columns, for values of any size.
+"""Mean, standard deviation and range of columns, for values of any size; targets scaled by them.
 
 They are computed in blocks of rows, and joined; parts of the rows on other machines are joined in
 the same way. Nothing is squared in its own units: data of 1e150 or 1e-150 are as good as any.
@@ -8,10 +8,13 @@ the same way. Nothing is squared in its own units: data of 1e150 or 1e-150 are a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from lsgp.method.arrays import beside, floats
 
 Float = NDArray[np.float64]
 
@@ -48,71 +51,82 @@ class ColumnStatistics(NamedTuple):
         """Standard deviations, 1 for constant columns."""
         return np.where(self.std > 0, self.std, 1.0)
 
-    @classmethod
-    def joined(cls, parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
+    @staticmethod
+    def joined(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
         """The statistics of all rows, from those of their parts."""
         if len(parts) == 1:
             return parts[0]
-        centers, stds, lows, highs, weights = (np.array(own) for own in zip(*parts, strict=True))
-        low, high, weight = lows.min(axis=0), highs.max(axis=0), weights.sum(axis=0)
-        share = weights / np.where(weight > 0, weight, 1.0)
-        middle, half = _units(low, high)
-        u = np.where(weights > 0, (centers - middle) / half, 0.0)
-        mean = (share * u).sum(axis=0)
-        square = (share * ((stds / half) ** 2 + (u - mean) ** 2)).sum(axis=0)
-        return cls(*_in_own_units(mean, square, low, high), low, high, weight)
+        return _pool(*(np.array(own) for own in zip(*parts, strict=True)))
 
     def join(self, other: ColumnStatistics) -> ColumnStatistics:
-        """The statistics of the rows of both."""
         return self.joined([self, other])
 
 
 def column_statistics(X: NDArray[Any], weight: Float | None = None) -> ColumnStatistics:
-    """The statistics of the columns of (n, d), where rows may have weights (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lsgp.inputs.transforms import column_statistics
-    >>> found = column_statistics(np.array([[1e150], [3e150], [np.nan]]))
-    >>> found.center, found.std
-    (array([2.e+150]), array([1.e+150]))
-    """
+    """The statistics of the columns of (n, d), where rows may have weights (n,)."""
     n_rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    blocks = (slice(start, start + n_rows) for start in range(0, max(1, len(X)), n_rows))
-    return ColumnStatistics.joined(
-        [_of_block(X[own], None if weight is None else weight[own]) for own in blocks]
-    )
+    found = []
+    for start in range(0, max(1, len(X)), n_rows):
+        own = slice(start, start + n_rows)
+        x = X[own].astype(np.float64)
+        hole = np.isnan(x)
+        weights = np.where(hole, 0.0, 1.0 if weight is None else weight[own, None])
+        low, high = np.where(hole, np.inf, x), np.where(hole, -np.inf, x)
+        # Each row is a part, of one value.
+        found.append(_pool(np.where(hole, 0.0, x), np.zeros(1), low, high, weights))
+    return ColumnStatistics.joined(found)
 
 
-def _of_block(X: NDArray[Any], weight: Float | None) -> ColumnStatistics:
-    X = X.astype(np.float64)
-    hole = np.isnan(X)
-    low = np.where(hole, np.inf, X).min(axis=0, initial=np.inf)
-    high = np.where(hole, -np.inf, X).max(axis=0, initial=-np.inf)
-    weights = np.where(hole, 0.0, 1.0 if weight is None else weight[:, None])
-    total = weights.sum(axis=0)
-    share = weights / np.where(total > 0, total, 1.0)
-    middle, half = _units(low, high)
-    u = np.where(hole, middle, X)
-    u -= middle
-    u /= half
+def _pool(center: Float, std: Float, low: Float, high: Float, weight: Float) -> ColumnStatistics:
+    """The statistics of all of p parts, from those of each, (p, d)."""
+    low, high = low.min(axis=0, initial=np.inf), high.max(axis=0, initial=-np.inf)
+    total = weight.sum(axis=0)
+    share = weight / np.where(total > 0, total, 1.0)
+    # In units of half the range around its middle, values are within [-1, 1].
+    least, most = (np.where(low <= high, end, 0.0) for end in (low, high))
+    middle, half = 0.5 * least + 0.5 * most, 0.5 * most - 0.5 * least
+    half = np.where(half > 0, half, 1.0)
+    u = np.where(weight > 0, (center - middle) / half, 0.0)
     mean = (share * u).sum(axis=0)
-    square = (share * (u - mean) ** 2).sum(axis=0)
-    return ColumnStatistics(*_in_own_units(mean, square, low, high), low, high, total)
-
-
-def _units(low: Float, high: Float) -> tuple[Float, Float]:
-    """The middle of the range, and half of it, or 1: in these units values are within [-1, 1]."""
-    is_known = low <= high
-    low, high = np.where(is_known, low, 0.0), np.where(is_known, high, 0.0)
-    half = 0.5 * high - 0.5 * low
-    return 0.5 * low + 0.5 * high, np.where(half > 0, half, 1.0)
-
-
-def _in_own_units(mean: Float, square: Float, low: Float, high: Float) -> tuple[Float, Float]:
-    """Mean and standard deviation, from a mean and a mean square in units of the range."""
-    middle, half = _units(low, high)
+    square = (share * ((std / half) ** 2 + (u - mean) ** 2)).sum(axis=0)
     # A constant is its own mean, without rounding.
-    std = np.where(low < high, half * np.sqrt(square), 0.0)
-    return np.where(low < high, middle + half * mean, middle), std
+    varies = low < high
+    center = np.where(varies, middle + half * mean, middle)
+    return ColumnStatistics(center, np.where(varies, half * np.sqrt(square), 0.0), low, high, total)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetScaler:
+    """Scales each target to mean 0 and standard deviation 1, and predictions back."""
+
+    mean: Float  # (t,), or () for targets of shape (n,)
+    std: Float  # of the same shape, 1 for a constant target
+
+    @classmethod
+    def fit(cls, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TargetScaler:
+        """Fit to targets of shape (n,) or (n, t); rows of weight 0 do not count."""
+        y = np.asarray(y)
+        weight = None
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+            if not np.any(weight > 0):
+                raise ValueError("sample_weight has no positive value. Give some rows weight.")
+            y, weight = y[weight > 0], weight[weight > 0] / weight.max()
+        fitted = column_statistics(y.reshape(len(y), -1), weight)
+        return cls(*(part.reshape(y.shape[1:]) for part in (fitted.center, fitted.unit)))
+
+    @property
+    def is_identity_but_for_mean(self) -> bool:
+        return bool((self.std == 1.0).all())
+
+    def transform(self, y: ArrayLike) -> Float:
+        return (np.asarray(y, dtype=np.float64) - self.mean) / self.std
+
+    def inverse_mean(self, mean: ArrayLike) -> Float:
+        """Location of a prediction, in the units of the targets."""
+        return self.inverse_scale(mean) + beside(self.mean, floats(mean))
+
+    def inverse_scale(self, scale: ArrayLike) -> Float:
+        """Scale (a standard deviation, not a variance) in the units of the targets."""
+        values = floats(scale)
+        return values * beside(self.std, values)

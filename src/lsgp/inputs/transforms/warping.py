@@ -44,6 +44,7 @@ class WarpableRows:
     noise: Array  # (n,)
     transform: InputTransform
     span: Array  # (d,) of the log slope, for each 1 of the power; infinite: not warped
+    largest_warp = LARGEST_WARP
 
     @classmethod
     def of(
@@ -86,10 +87,6 @@ class WarpableRows:
             by_power = (slope[:-1] - slope[-1]) / unit - steepness * X[:, j]
             by_warps[:, j] = by_power / self.span[j]
         return X, by_warps
-
-    @property
-    def largest_warp(self) -> float:
-        return LARGEST_WARP
 
     def negative_log_prior(self, warps: Array) -> tuple[float, Array]:
         """Of a normal prior, but for a constant, and its gradient."""

@@ -18,6 +18,8 @@ COARSE_POWERS = (-10.0, -5.0, -2.5, -1.0, -0.3, 0.0, 0.5, 1.0, 1.5, 2.0, 2.3, 3.
 
 def yeo_johnson(x: Float, power: float) -> Float:
     """Yeo and Johnson's transform; monotone, and finite for finite `x`."""
+    if power == 1.0:
+        return x
     logarithm = np.log1p(np.abs(x))
     return np.where(x >= 0, _power_of(logarithm, power), -_power_of(logarithm, 2.0 - power))
 
@@ -45,9 +47,8 @@ def differentiate_by_power(x: Float, power: float) -> Float:
     is_small = np.abs(u) < 1e-2
     v = np.where(is_small, 1.0, np.minimum(u, 600.0))
     series = 0.5 + u * (1.0 / 3.0 + u * (0.125 + u / 30.0))
-    return np.asarray(
-        np.where(is_small, series, (np.exp(v) * (v - 1.0) + 1.0) / v**2) * logarithm**2
-    )
+    ratio = np.where(is_small, series, (np.exp(v) * (v - 1.0) + 1.0) / v**2)
+    return np.asarray(ratio * logarithm**2)
 
 
 def log_slope(x: Float) -> Float:
@@ -63,10 +64,8 @@ def inverse_yeo_johnson(t: Float, power: float) -> Float:
 
 
 def _inverse_power(t: Float, power: float) -> Float:
-    if power == 0.0:
-        return np.expm1(np.minimum(t, 700.0))
     # A negative power saturates at -1/power: nothing beyond has an inverse.
-    logarithm = np.log1p(np.maximum(power * t, -1.0 + 1e-16)) / power
+    logarithm = t if power == 0.0 else np.log1p(np.maximum(power * t, -1.0 + 1e-16)) / power
     return np.expm1(np.minimum(logarithm, 700.0))
 
 
@@ -96,6 +95,5 @@ def fit_power(sample: Float) -> float:
     )
     power = float(found.x) if found.fun <= losses[best] else COARSE_POWERS[best]
     # A likelihood that hardly prefers the power to none at all (tiny values) is no reason.
-    if negative_log_likelihood(power) < negative_log_likelihood(1.0) - 1e-12:
-        return power
-    return 1.0
+    is_better = negative_log_likelihood(power) < negative_log_likelihood(1.0) - 1e-12
+    return power if is_better else 1.0
