@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -33,6 +34,13 @@ template <class A, class... Sizes> bool has_shape(const A &array, Sizes... sizes
   return ((int64_t(array.shape(axis++)) == int64_t(sizes)) && ...);
 }
 
+// Says what shape it should have: of what sizes, in words.
+template <class A, class... Sizes>
+void require_shape(const A &array, const char *name, const char *shape, Sizes... sizes) {
+  if (!has_shape(array, sizes...))
+    throw std::invalid_argument(std::string(name) + " must have shape " + shape);
+}
+
 template <class A> auto pointer_of(const std::optional<A> &array) {
   return array ? array->data() : nullptr;
 }
@@ -40,6 +48,7 @@ template <class A> auto pointer_of(const std::optional<A> &array) {
 // Numbers may be converted. Arrays never: a copy of an input costs time, and results in a copy of an
 // output are lost.
 template <class T> struct MayConvert : std::is_arithmetic<T> {};
+
 template <class T> struct IsOptional : std::false_type {};
 template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
 

@@ -2,6 +2,7 @@
 // Boosted trees: how they are grown (boost.h), and sums of the leaves that rows of inputs fall into,
 // tree by tree. Nothing of the sums is wide: a row goes from node to node, and what costs is waiting
 // for the next one, so rows are taken eight at a time.
+#include <algorithm>
 #include <vector>
 
 #include "arrays.h"
@@ -65,39 +66,31 @@ void sum_row(const Nodes &nodes, const double *x, const int32_t *roots, const in
   }
 }
 
-// Every child must lie behind its parent: then no path is endless, and none leaves the arrays.
-void require_paths(const Nodes &nodes, int64_t n_nodes, int64_t d) {
-  for (int64_t i = 0; i < n_nodes; ++i) {
-    if (nodes.feature[i] < 0) continue;
-    require(nodes.feature[i] < d, "a node asks for an input that does not exist");
-    require(nodes.left[i] > i && nodes.left[i] < n_nodes && nodes.right[i] > i &&
-                nodes.right[i] < n_nodes,
-            "a node's children do not lie behind it");
-  }
-}
-
 // Sums (q, k) of the leaves that rows (q, d) fall into, over the trees up to each end.
-void sum_leaves(In<double, 2> X, In<int32_t, 1> feature,
-                In<double, 1> threshold, In<int32_t, 1> left,
-                In<int32_t, 1> right, In<double, 1> value,
-                In<int32_t, 1> roots, In<int64_t, 1> ends,
-                Out<double, 2> sums) {
+void sum_leaves(In<double, 2> X, In<int32_t, 1> feature, In<double, 1> threshold,
+                In<int32_t, 1> left, In<int32_t, 1> right, In<double, 1> value,
+                In<int32_t, 1> roots, In<int64_t, 1> ends, Out<double, 2> sums) {
   const int64_t q = X.shape(0), d = X.shape(1), n_nodes = feature.shape(0);
   const int64_t n_roots = roots.shape(0), n_sums = ends.shape(0);
   require(has_shape(threshold, n_nodes) && has_shape(left, n_nodes) &&
               has_shape(right, n_nodes) && has_shape(value, n_nodes),
           "nodes must have all of their values");
   require(d > 0, "rows must have inputs");
-  require(has_shape(sums, q, n_sums), "sums must have shape (q, n_sums)");
+  require_shape(sums, "sums", "(q, n_sums)", q, n_sums);
   const Nodes nodes{feature.data(), threshold.data(), left.data(), right.data(), value.data()};
-  require_paths(nodes, n_nodes, d);
+  for (int64_t i = 0; i < n_nodes; ++i) {
+    if (nodes.feature[i] < 0) continue;
+    require(nodes.feature[i] < d, "a node asks for an input that does not exist");
+    // Then no path is endless, and none leaves the arrays.
+    require(std::min(nodes.left[i], nodes.right[i]) > i &&
+                std::max(nodes.left[i], nodes.right[i]) < n_nodes,
+            "a node's children do not lie behind it");
+  }
   for (int64_t k = 0; k < n_roots; ++k)
     require(roots.data()[k] >= 0 && roots.data()[k] < n_nodes, "a root is no node");
-  int64_t last = 0;
-  for (int64_t k = 0; k < n_sums; ++k) {
-    require(ends.data()[k] >= last && ends.data()[k] <= n_roots, "sums must be of trees in order");
-    last = ends.data()[k];
-  }
+  for (int64_t k = 0; k < n_sums; ++k)
+    require(ends.data()[k] >= (k ? ends.data()[k - 1] : 0) && ends.data()[k] <= n_roots,
+            "sums must be of trees in order");
   nb::gil_scoped_release release;
   if (q < TOGETHER) {  // not worth a copy of the nodes
     for (int64_t i = 0; i < q; ++i)
@@ -105,18 +98,17 @@ void sum_leaves(In<double, 2> X, In<int32_t, 1> feature,
               sums.data() + i * n_sums);
     return;
   }
-  std::vector<Step> steps(static_cast<size_t>(n_nodes));
+  std::vector<Step> steps;
   for (int32_t i = 0; i < n_nodes; ++i) {
-    const bool is_leaf = nodes.feature[i] < 0;
-    steps[size_t(i)] = {nodes.threshold[i],
-                        is_leaf ? 0 : nodes.feature[i],
-                        {is_leaf ? i : nodes.left[i], is_leaf ? i : nodes.right[i]}};
+    if (nodes.feature[i] < 0)
+      steps.push_back({nodes.threshold[i], 0, {i, i}});
+    else
+      steps.push_back({nodes.threshold[i], nodes.feature[i], {nodes.left[i], nodes.right[i]}});
   }
   for (int64_t first = 0; first < q; first += ROWS_OF_BLOCK) {
     const double *rows[ROWS_OF_BLOCK];
-    for (int64_t i = 0; i < ROWS_OF_BLOCK; ++i)
-      rows[i] = X.data() + (first + i < q ? first + i : q - 1) * d;
-    const int64_t n_here = q - first < ROWS_OF_BLOCK ? q - first : ROWS_OF_BLOCK;
+    for (int64_t i = 0; i < ROWS_OF_BLOCK; ++i) rows[i] = X.data() + std::min(first + i, q - 1) * d;
+    const int64_t n_here = std::min(q - first, ROWS_OF_BLOCK);
     int64_t start = 0;
     for (int64_t k = 0; k < n_sums; ++k) {
       double total[ROWS_OF_BLOCK] = {};
@@ -138,9 +130,8 @@ void require_bins(In<uint8_t, 2> bins, const int64_t *firsts) {
 }
 
 // Grows boosted trees of the residuals, which are changed; see boost.h.
-void grow_trees(In<uint8_t, 2> bins, In<int64_t, 1> firsts,
-                In<double, 1> edges, In<double, 1> weights,
-                Out<double, 1> residuals, In<uint8_t, 2> watched_bins,
+void grow_trees(In<uint8_t, 2> bins, In<int64_t, 1> firsts, In<double, 1> edges,
+                In<double, 1> weights, Out<double, 1> residuals, In<uint8_t, 2> watched_bins,
                 Out<double, 1> watched_residuals, double least_weight, double learning_rate,
                 double l2, Out<int32_t, 2> feature, Out<double, 2> threshold,
                 Out<int32_t, 2> left, Out<int32_t, 2> right, Out<double, 2> value,
@@ -149,9 +140,10 @@ void grow_trees(In<uint8_t, 2> bins, In<int64_t, 1> firsts,
   const int64_t n_trees = feature.shape(0), room = feature.shape(1), n_leaves = (room + 1) / 2;
   require(n <= INT32_MAX, "there must be fewer than 2^31 rows");
   require(has_shape(firsts, d + 1) && firsts.data()[0] == 0, "firsts must be (d + 1,)");
-  for (int64_t j = 0; j < d; ++j)
-    require(firsts.data()[j + 1] > firsts.data()[j] && firsts.data()[j + 1] <= firsts.data()[j] + 256,
-            "an input must have 1 to 256 bins");
+  for (int64_t j = 0; j < d; ++j) {
+    const int64_t n_bins = firsts.data()[j + 1] - firsts.data()[j];
+    require(n_bins >= 1 && n_bins <= 256, "an input must have 1 to 256 bins");
+  }
   require(has_shape(edges, firsts.data()[d]), "every bin must have an edge");
   require(has_shape(residuals, n), "residuals must be (n,)");
   require(weights.shape(0) == 0 || has_shape(weights, n), "weights must be (n,), or none");
@@ -173,9 +165,8 @@ void grow_trees(In<uint8_t, 2> bins, In<int64_t, 1> firsts,
   std::vector<uint8_t> bin_of_node(room);
   for (int64_t k = 0; k < n_trees; ++k) {
     const int64_t at = k * room;
-    GrownTree tree{feature.data() + at, threshold.data() + at, left.data() + at,
-                         right.data() + at,   value.data() + at,     bin_of_node.data(),
-                         0};
+    GrownTree tree{feature.data() + at, threshold.data() + at, left.data() + at, right.data() + at,
+                   value.data() + at, bin_of_node.data(), 0};
     grower.grow(residuals.data(), tree);
     n_nodes.data()[k] = tree.n_nodes;
     double squares = 0.0;

@@ -16,8 +16,8 @@ void correlate(int kernel, In<double, 2> z, double constant, double slope,
   require(has_shape(covariance, n, n), "covariance must have shape (n, n)");
   require(has_shape(by_r2, n, n), "by_r2 must have shape (n, n)");
   nb::gil_scoped_release release;
-  lsgp::correlate_pairs(Kernel(kernel), z.data(), n, z.shape(1), constant, slope,
-                        covariance.data(), by_r2.data());
+  correlate_pairs(Kernel(kernel), z.data(), n, z.shape(1), constant, slope, covariance.data(),
+                  by_r2.data());
 }
 
 // Adds up an adjoint (see pairs.h), and returns the sum of all of it.
@@ -37,8 +37,8 @@ double sum(In<double, 2> inverse, In<double, 2> by_r2,
   if (is_asked) require(has_shape(by_z, n, d), "by_z must have shape (n, d), or no rows");
   nb::gil_scoped_release release;
   PairSums sums{diagonal.data(), 0.0, is_asked ? by_z.data() : nullptr, pairs.data(),
-                      pairs_by_z.data()};
-  lsgp::sum_pairs(inverse.data(), by_r2.data(), left.data(), right.data(), r, z.data(), n, d, sums);
+                pairs_by_z.data()};
+  sum_pairs(inverse.data(), by_r2.data(), left.data(), right.data(), r, z.data(), n, d, sums);
   return sums.total;
 }
 

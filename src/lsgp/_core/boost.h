@@ -44,6 +44,11 @@ struct HistogramBin {
   double sum, weight;
 };
 
+inline void add(HistogramBin &total, const HistogramBin &part) {
+  total.sum += part.sum;
+  total.weight += part.weight;
+}
+
 struct Split {
   double gain = 0.0;  // of no split
   int32_t feature = -1;
@@ -54,15 +59,9 @@ struct Split {
 class TreeGrower {
  public:
   TreeGrower(const Binned &inputs, const double *weights, const Growth &growth)
-      : inputs(inputs),
-        weights(weights),
-        growth(growth),
-        n_bins(inputs.firsts[inputs.d]),
-        rows(inputs.n),
-        others(inputs.n),
-        histograms(size_t(growth.n_leaves) * n_bins),
-        sums(n_bins_of_widest()),
-        gains(sums.size()) {}
+      : inputs(inputs), weights(weights), growth(growth), n_bins(inputs.firsts[inputs.d]),
+        rows(inputs.n), others(inputs.n), histograms(size_t(growth.n_leaves) * n_bins),
+        sums(n_bins), gains(n_bins) {}
 
   // Grows a tree of the residuals, and takes from these what it says.
   void grow(double *residuals, GrownTree &tree) {
@@ -71,7 +70,8 @@ class TreeGrower {
     tree.n_nodes = 0;
     Leaf root{0, inputs.n, add_node(tree), 0, {0.0, 0.0}, {}};
     build(root, residuals);
-    root.total = total_of(root);
+    for (int64_t b = 0; inputs.d && b < inputs.firsts[1]; ++b)
+      add(root.total, histogram_of(root)[b]);
     find_split(root);
     leaves.push_back(root);
     while (int64_t(leaves.size()) < growth.n_leaves) {
@@ -82,8 +82,7 @@ class TreeGrower {
       divide(best, residuals, tree);
     }
     for (const Leaf &leaf : leaves) {
-      const double said =
-          growth.learning_rate * leaf.total.sum / (leaf.total.weight + growth.l2);
+      const double said = growth.learning_rate * leaf.total.sum / (leaf.total.weight + growth.l2);
       tree.value[leaf.node] = said;
       for (int64_t i = leaf.start; i < leaf.stop; ++i) residuals[rows[i]] -= said;
     }
@@ -106,13 +105,6 @@ class TreeGrower {
   std::vector<HistogramBin> histograms, sums;
   std::vector<double> gains;
   std::vector<Leaf> leaves;
-
-  size_t n_bins_of_widest() const {
-    int64_t widest = 0;
-    for (int64_t j = 0; j < inputs.d; ++j)
-      widest = std::max(widest, inputs.firsts[j + 1] - inputs.firsts[j]);
-    return size_t(widest);
-  }
 
   static int32_t add_node(GrownTree &tree) {
     const int32_t node = tree.n_nodes++;
@@ -141,17 +133,6 @@ class TreeGrower {
     }
   }
 
-  HistogramBin total_of(const Leaf &leaf) {
-    HistogramBin total{0.0, 0.0};
-    if (inputs.d == 0) return total;
-    const HistogramBin *histogram = histogram_of(leaf);
-    for (int64_t b = 0; b < inputs.firsts[1]; ++b) {
-      total.sum += histogram[b].sum;
-      total.weight += histogram[b].weight;
-    }
-    return total;
-  }
-
   void find_split(Leaf &leaf) {
     leaf.split = Split{};
     const HistogramBin *histogram = histogram_of(leaf), total = leaf.total;
@@ -163,8 +144,7 @@ class TreeGrower {
       const int64_t n = inputs.firsts[j + 1] - inputs.firsts[j] - 1;  // of edges between bins
       HistogramBin left{0.0, 0.0};
       for (int64_t b = 0; b < n; ++b) {
-        left.sum += own[b].sum;
-        left.weight += own[b].weight;
+        add(left, own[b]);
         sums[b] = left;
       }
       for (int64_t b = 0; b < n; ++b) {

@@ -12,6 +12,8 @@
 
 namespace lsgp {
 
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+
 // A squared distance and a row, packed so that one comparison of integers orders by distance and
 // then by row: the bits of floating-point numbers that are not negative are ordered as they are.
 typedef unsigned __int128 Candidate;
@@ -83,29 +85,42 @@ template <class T> inline T select(T *a, int64_t n, int64_t k, T *scratch) {
   return a[k - 1];
 }
 
-// A bound for the filter and for boxes that surely admits every point of squared distance up to
-// threshold, however the filter's sums are rounded or underflow.
-inline double with_slack(double threshold, int64_t d) {
-  return threshold * (1 + double(d + 4) * 0x1p-50) + 1e-290;
-}
+// The k least of all that was added, and a few more: selecting now and then is cheaper than a heap.
+template <class T> class Least {
+ protected:
+  int64_t k = 0, count = 0, patience = 0;
+  std::vector<T> found, scratch;
 
-// The k nearest so far, and a few more: selecting now and then is cheaper than a heap.
-class NearestFound {
+  // n_more: that may wait for a selection, at least; room: the most that one step adds
+  void start(int64_t k_, int64_t n_more, int64_t room) {
+    k = k_, count = 0, patience = k + std::max(k / 2, n_more);
+    found.resize(patience + room);
+    scratch.resize(patience + room);
+  }
+  bool is_time(bool has_limit) const { return count >= patience || (count >= k && !has_limit); }
+  // Forgets all but the k least, returns the largest of them.
+  T keep_least() {
+    const T last = select(found.data(), count, k, scratch.data());
+    count = k;
+    return last;
+  }
+
+ public:
+  void add(T x) { found[count++] = x; }
+};
+
+class NearestFound : public Least<Candidate> {
  public:
   double limit = INFINITE;  // squared distance above which the filter drops points and boxes
 
-  void start(int64_t k_, int64_t d_, int64_t L) {
-    k = k_, d = d_, count = 0, limit = INFINITE;
+  void start(int64_t k, int64_t d_, int64_t L) {
+    Least::start(k, 16, L);
+    d = d_, limit = INFINITE;
     last = candidate_of(INFINITE, std::numeric_limits<int32_t>::max());
-    patience = k + std::max<int64_t>(k / 2, 16);
-    found.resize(patience + L);
-    scratch.resize(patience + L);
   }
   bool admits(Candidate candidate) const { return candidate < last; }
-  void add(Candidate candidate) { found[count++] = candidate; }
-  // After each leaf: room for one more leaf is kept.
   void leaf_done() {
-    if (count >= patience || (count >= k && limit == INFINITE)) keep_nearest();
+    if (is_time(limit < INFINITE)) keep_nearest();
   }
   // A bound of the k-th squared distance, however it was rounded; infinite if there are fewer.
   double last_square() {
@@ -117,16 +132,14 @@ class NearestFound {
     sort(found.data(), count, scratch.data());
     return count;
   }
-  Candidate operator[](int64_t i) const { return found[i]; }
+  const Candidate *data() const { return found.data(); }
 
  private:
-  int64_t k = 0, d = 0, count = 0, patience = 0;
+  int64_t d = 0;
   Candidate last = 0;  // the k-th nearest when last selected: others must come before it
-  std::vector<Candidate> found, scratch;
 
   void keep_nearest() {
-    last = select(found.data(), count, k, scratch.data());
-    count = k;
+    last = keep_least();
     limit = with_slack(distance_of(last), d);
   }
 };

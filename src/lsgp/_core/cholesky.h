@@ -35,10 +35,7 @@ template <class V> struct TiledTriangle {
   int n_tiles;      // tile rows of the matrix
   int n_rhs_tiles;  // tile rows of right-hand sides below it
 
-  static size_t size(int n_tiles, int n_rhs_tiles) {
-    return size_t(TILE) * TILE *
-           (size_t(n_tiles) * (n_tiles + 1) / 2 + size_t(n_rhs_tiles) * n_tiles);
-  }
+  size_t size() const { return row(n_tiles + n_rhs_tiles) - row(0); }
   V *row(int I) const {
     const size_t above = I <= n_tiles
         ? size_t(I) * (I + 1) / 2
@@ -73,7 +70,7 @@ template <class V, class I> inline void factor_tile(V *c, V smallest, I &failed,
     for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
     const I good = (pivot > smallest) & (pivot - pivot == zero);
     failed |= ~good;
-    least = good & (pivot < least) ? pivot : least;
+    least = (good & (pivot < least)) ? pivot : least;
     const V inverse = one / sqrt(good ? pivot : one);
     c[b * TILE + b] = inverse;
     for (int a = b + 1; a < TILE; a++) {

@@ -14,33 +14,84 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "query.h"
 #include "tree.h"
 
 namespace lsgp {
 
-// Nodes of more rows are opened where groups are left out, rather than looked through.
-constexpr int64_t MOST_LOOKED_THROUGH = 4096;
+// order: (n_leaves, L); values: (n, t); sums: (n_nodes, t), written
+inline void sum_nodes(const int32_t *order, int64_t n_leaves, int64_t L, const double *values,
+                      int64_t t, double *sums) {
+  const LeafPositions positions(n_leaves);
+  for (int64_t node = 2 * n_leaves - 2; node >= 0; node--) {
+    double *own = sums + node * t;
+    if (positions.is_leaf(node)) {
+      const int32_t *rows = order + positions(node) * L;
+      for (int64_t j = 0; j < t; j++) own[j] = 0;
+      for (int64_t i = 0; i < L; i++)
+        for (int64_t j = 0; rows[i] >= 0 && j < t; j++) own[j] += values[rows[i] * t + j];
+    } else {
+      const double *left = sums + (2 * node + 1) * t, *right = left + t;
+      for (int64_t j = 0; j < t; j++) own[j] = left[j] + right[j];
+    }
+  }
+}
 
-struct CoarseTree {
-  Tree tree;                  // of leaves of any size
-  const double *means;        // (n_nodes, d), in units
-  const double *squared_radii;  // (n_nodes,) mean squared distance of a node's rows from its mean
-  int64_t n;                  // rows: node i is unit n + i
-};
+// What the rows of each node are like together: from the leaves to the root, each node by its
+// halves, which keeps digits that sums of squares would lose. As in the walk, every operation is rounded.
+// row_shares: (n,); shares: (n_nodes,), means, variances: (n_nodes, d), written
+inline void find_moments(const Tree &tree, const double *row_shares, double *shares, double *means,
+                         double *variances) {
+  const LeafPositions positions(tree.n_leaves);
+  const int64_t d = tree.d, L = tree.L;
+  for (int64_t node = tree.n_nodes() - 1; node >= 0; node--) {
+    double *mean = means + node * d, *variance = variances + node * d;
+    if (positions.is_leaf(node)) {
+      const int32_t *rows = tree.order + positions(node) * L;
+      double total = 0;
+      for (int64_t i = 0; i < L; i++) total += rows[i] >= 0 ? row_shares[rows[i]] : 0.0;
+      shares[node] = total;
+      for (int64_t j = 0; j < d; j++) {
+        const double *points = tree.leaves + (positions(node) * d + j) * L;
+        double first = 0, second = 0;
+        for (int64_t i = 0; i < L; i++)
+          if (rows[i] >= 0) first += product(row_shares[rows[i]], points[i]);
+        first /= total;
+        for (int64_t i = 0; i < L; i++) {
+          if (rows[i] < 0) continue;
+          const double gap = points[i] - first;
+          second += product(row_shares[rows[i]], product(gap, gap));
+        }
+        mean[j] = first, variance[j] = second / total;
+      }
+    } else {
+      const int64_t left = 2 * node + 1, right = left + 1;
+      const double whole = shares[left] + shares[right];
+      const double first = shares[left] / whole, second = shares[right] / whole;
+      shares[node] = whole;
+      for (int64_t j = 0; j < d; j++) {
+        const double gap = means[right * d + j] - means[left * d + j];
+        mean[j] = means[left * d + j] + product(second, gap);
+        const double inside = product(first, variances[left * d + j]) +
+                              product(second, variances[right * d + j]);
+        variance[j] = inside + product(product(first, second), product(gap, gap));
+      }
+    }
+  }
+}
 
 class CoarseWalk {
  public:
-  CoarseWalk(const CoarseTree &coarse, const int32_t *places, int64_t m)
-      : coarse(coarse), tree(coarse.tree), places(places), positions(tree.n_leaves), m(m) {}
+  CoarseWalk(const CoarseTree &coarse, int64_t m)
+      : coarse(coarse), tree(coarse.tree), positions(tree.n_leaves), m(m) {}
 
   // units: (m,), written, nearest first, -1 where there are fewer
   void run(const Query &query_, double squared_limit_, int32_t *units) {
     query = &query_, squared_limit = squared_limit_;
     place = query->excluded_row >= 0 && query->excluded_row < coarse.n
-                ? places[query->excluded_row] : -1;
+                ? coarse.places[query->excluded_row] : -1;
     open.clear(), found.clear(), n_units = 0;
     consider(0, 0, tree.n_leaves);
     while (!open.empty() && open.front().width > 0) {
@@ -79,7 +130,6 @@ class CoarseWalk {
 
   const CoarseTree &coarse;
   const Tree &tree;
-  const int32_t *places;
   const LeafPositions positions;
   const int64_t m;
   const Query *query = nullptr;
@@ -89,8 +139,7 @@ class CoarseWalk {
   std::vector<std::pair<double, int64_t>> found;    // squared distances and units
 
   int64_t rows_of(const Node &node) const {
-    return std::min(coarse.n, (node.first_leaf + node.n_leaves) * tree.L) -
-           node.first_leaf * tree.L;
+    return coarse.n_rows(node.first_leaf, node.n_leaves);
   }
 
   // The node joins those that may be opened, unless it is beyond the limit.
@@ -99,14 +148,11 @@ class CoarseWalk {
     const double *box = tree.box(number), *mean = coarse.means + number * d;
     double from_box = 0, from_mean = 0, unscaled = 0;
     for (int64_t j = 0; j < d; j++) {
-      const double below = box[j] - query->z[j], above = query->z[j] - box[d + j];
-      double gap = below > above ? below : above;
-      gap = gap > 0 ? gap : 0;
-      from_box += rounded(gap * gap);
-      const double own = rounded(gap * query->all->unit[j]);
-      unscaled += rounded(own * own);
-      gap = mean[j] - query->z[j];
-      from_mean += rounded(gap * gap);
+      const double gap = gap_to_box(box[j], box[d + j], query->z[j]);
+      from_box += product(gap, gap);
+      const double own = product(gap, query->all->unit[j]), away = mean[j] - query->z[j];
+      unscaled += product(own, own);
+      from_mean += product(away, away);
     }
     if (from_box > squared_limit) return;
     Node node{0, number, first_leaf, n_leaves, from_mean, from_mean <= squared_limit};
@@ -123,13 +169,8 @@ class CoarseWalk {
     if (place >= begin && place < begin + count) return true;
     if (query->excluded_group < 0) return false;
     if (count > MOST_LOOKED_THROUGH) return true;
-    for (int64_t i = begin; i < begin + count; i++) {
-      const int32_t row = tree.order[i];
-      if (uint64_t(row) < uint64_t(query->all->n_groups) &&
-          query->all->groups[row] == query->excluded_group)
-        return true;
-    }
-    return false;
+    return std::any_of(tree.order + begin, tree.order + begin + count,
+                       [&](int32_t row) { return query->is_in_excluded_group(row); });
   }
 
   void add_rows(int64_t leaf) {
@@ -137,11 +178,11 @@ class CoarseWalk {
     const double *points = tree.leaves + leaf * d * L;
     for (int64_t i = 0; i < L; i++) {
       const int32_t row = tree.order[leaf * L + i];
-      if (row < 0 || !query->admits(row, points + i, d, L)) continue;
+      if (!query->admits(row, points + i, d, L)) continue;
       double distance = 0;
       for (int64_t j = 0; j < d; j++) {
         const double gap = points[j * L + i] - query->z[j];
-        distance += rounded(gap * gap);
+        distance += product(gap, gap);
       }
       if (distance > squared_limit) continue;
       found.push_back({distance, row});
@@ -150,12 +191,11 @@ class CoarseWalk {
   }
 };
 
-// queries: (q, d), in units; squared_limits: (q,); places: (n,) of each row in the tree's order
-// units: (q, m), written
-inline void find_units(const CoarseTree &coarse, const int32_t *places, const double *queries,
-                       int64_t q, const double *squared_limits, const Exclusions &exclusions,
-                       int64_t m, int32_t *units) {
-  CoarseWalk walk(coarse, places, m);
+// queries: (q, d), in units; squared_limits: (q,); units: (q, m), written
+inline void find_units(const CoarseTree &coarse, const double *queries, int64_t q,
+                       const double *squared_limits, const Exclusions &exclusions, int64_t m,
+                       int32_t *units) {
+  CoarseWalk walk(coarse, m);
   for (int64_t i = 0; i < q; i++)
     walk.run(Query(queries, i, coarse.tree.d, nullptr, exclusions), squared_limits[i],
              units + i * m);

@@ -11,59 +11,40 @@
 #include <vector>
 
 #include "candidates.h"
-#include "coded_boxes.h"
 #include "codes.h"
-#include "query.h"
 #include "search.h"
 
 namespace lsgp {
 
-// The n_kept nearest by their codes so far, and a few more, as in `NearestFound`.
-class RoughFound {
+// The nearest by their codes so far.
+class RoughFound : public Least<Rough> {
  public:
   // Squared distances by codes above which points are dropped, and boxes.
   float limit = 0, bound = 0;
 
   explicit RoughFound(double reach) : reach(reach) {}
   // room: the most that are added before it is told so
-  void start(int64_t n_kept_, int64_t room) {
-    n_kept = n_kept_, patience = n_kept + std::max<int64_t>(n_kept / 2, 32);
-    found.resize(patience + room);
-    scratch.resize(patience + room);
-    count = 0, limit = bound = float(INFINITE);
+  void start(int64_t n_kept, int64_t room) {
+    Least::start(n_kept, 32, room);
+    limit = bound = float(INFINITE);
   }
-  void add(Rough rough) { found[count++] = rough; }
   void some_added() {
-    if (count >= patience || (count >= n_kept && limit == float(INFINITE))) keep_nearest();
+    if (is_time(limit < float(INFINITE))) keep_nearest();
   }
   // In no order.
   const Rough *finish(int64_t &n_found) {
-    if (count > n_kept) keep_nearest();
+    if (count > k) keep_nearest();
     n_found = count;
     return found.data();
   }
 
  private:
   const double reach;
-  int64_t n_kept = 0, patience = 0, count = 0;
-  std::vector<Rough> found, scratch;
 
   void keep_nearest() {
-    limit = distance_of(select(found.data(), count, n_kept, scratch.data()));
+    limit = distance_of(keep_least());
     bound = float(reach * limit);
-    count = n_kept;
   }
-};
-
-// What a walk reads of a tree whose points have codes in m inputs.
-struct WalkedTree {
-  int64_t n_leaves, m;
-  const double *boxes;        // (n_nodes, 2, m)
-  const uint8_t *leaf_boxes;  // (n_groups, 2, m, GROUP), in codes of the group's box
-  const uint8_t *codes;       // (n_leaves, leaf_size), those that are scanned
-  int64_t leaf_size;
-
-  const double *box(int64_t node) const { return boxes + node * 2 * m; }
 };
 
 // Where the walk comes by, a search does its part:
@@ -79,8 +60,8 @@ template <bool SCALED> class LeafWalk {
   RoughFound kept;
 
   // factor: (m,), or null where SCALED is false
-  LeafWalk(const WalkedTree &tree, double reach, const double *factor)
-      : groups(tree.n_leaves), unit(unit_of_codes(tree.boxes, tree.m, SCALED ? factor : nullptr)),
+  LeafWalk(const CodedTree &tree, double reach, const double *factor)
+      : groups(tree.tree.n_leaves), unit(unit_of_codes(tree.boxes, tree.m, SCALED ? factor : nullptr)),
         kept(reach), tree(tree) {}
 
   // What is kept is to be started before. Not inlined: within a whole search, registers were too
@@ -106,7 +87,7 @@ template <bool SCALED> class LeafWalk {
   // Groups that are scanned before others are looked at: what they hold tells which.
   static constexpr int N_FIRST = 8;
 
-  const WalkedTree tree;
+  const CodedTree tree;
   std::vector<FarNode> heap;
   std::vector<int64_t> to_open;
   NearLeaves leaves;
@@ -180,7 +161,7 @@ template <bool SCALED> class LeafWalk {
   template <class Search> static void scan_leaves(const Query &query, Search &search) {
     NearLeaves &leaves = search.walk.leaves;
     const RoughFound &kept = search.walk.kept;
-    const WalkedTree &tree = search.walk.tree;
+    const CodedTree &tree = search.walk.tree;
     leaves.sort();
     const int64_t size = tree.leaf_size;
     for (int64_t i = 0; i < leaves.size(); i++) {

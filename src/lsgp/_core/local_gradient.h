@@ -6,12 +6,12 @@
 // f the neighbor that sets the bandwidth; what differs are c, e and the slopes' s.
 #pragma once
 
-#include "local_solution.h"
+#include "local_solve.h"
 
 namespace lsgp {
 
-template <class T> struct LocalGradient : LocalSolution<T> {
-  typedef LocalSolution<T> Base;
+template <class T> struct LocalGradient : LocalSolver<T> {
+  typedef LocalSolver<T> Base;
   typedef typename Base::V V;
   typedef typename Base::I I;
   using Base::problem, Base::space, Base::rows, Base::h2, Base::farthest, Base::n_effective;
@@ -21,13 +21,14 @@ template <class T> struct LocalGradient : LocalSolution<T> {
   V inverse_h2;     // 0 where all neighbors are on top of the query
   V variance, dof;  // [E5], [E6]
 
-  LocalGradient(const Problem<T> &p, V *memory, int m) : Base(p, memory, m, Kept::solution) {}
+  LocalGradient(const Problem<T> &p, int m) : Base(p, m, Kept::solution) {}
 
   V *by_r2() const { return space.row_sum; }          // derivative of the kernel at the query
   V *coefficient() const { return space.by_decay; }   // c, in place of what is not needed here
 
-  // After `back_substitute`: what all derivatives share.
+  // After `solve`: what all derivatives share.
   void prepare() {
+    this->back_substitute(1 + problem.t);
     const V zero = {}, one = splat(T(1));
     inverse_h2 = h2 > zero ? one / (h2 > zero ? h2 : one) : zero;
     variance = this->latent_variance();
@@ -51,7 +52,7 @@ template <class T> struct LocalGradient : LocalSolution<T> {
     for (int i = 0; i < rows; i++) coefficient()[i] = T(2) * beta()[i] * by_r2()[i];
     const V e = subtract_noise(beta(), beta());
     const V sum = total(beta());
-    const V floor = splat(Base::SMALLEST_VARIANCE * T(1 + problem.constant_variance));
+    const V floor = splat(Limits<T>::SMALLEST_VARIANCE * T(1 + problem.constant_variance));
     for (int k = 0; k < problem.d; k++) {
       const V value = gathered(k, e, T(-2) * slope_of_query(k) * sum);
       out[k] = variance > floor ? -value : V{};
@@ -118,13 +119,9 @@ template <class T> struct LocalGradient : LocalSolution<T> {
   }
 
   V gathered(int k, V e, V slope) const {
-    const V sum = moment(coefficient(), k) + (problem.bandwidth > 0 ? V{} : e * farthest_z(k));
-    return (T(-2) * sum - slope) * T(1 / problem.lengthscale[k]);
-  }
-  V farthest_z(int k) const {
-    V z;
-    for (int l = 0; l < W; l++) z[l] = space.z[farthest[l] * problem.d + k][l];
-    return z;
+    const V sum =
+        moment(coefficient(), k) + (problem.bandwidth > 0 ? V{} : e * this->farthest_z(k));
+    return (T(-2) * sum - slope) * problem.inverse_lengthscale[k];
   }
 
   // The slope that the targets show at the query, b zᵀα, and b zᵀβ.

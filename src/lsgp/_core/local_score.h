@@ -5,12 +5,12 @@
 // derivative factors into sums over points.
 #pragma once
 
-#include "local_solution.h"
+#include "local_solve.h"
 
 namespace lsgp {
 
-template <class T> struct LocalScorer : LocalSolution<T> {
-  typedef LocalSolution<T> Base;
+template <class T> struct LocalScorer : LocalSolver<T> {
+  typedef LocalSolver<T> Base;
   typedef typename Base::V V;
   typedef typename Base::I I;
   using Base::problem, Base::space, Base::rows, Base::h2, Base::farthest, Base::n_effective;
@@ -22,34 +22,30 @@ template <class T> struct LocalScorer : LocalSolution<T> {
   V by_dof;
   V by_signal_variance, by_noise_variance, by_scale_dof;  // direct terms, in logarithms
 
-  LocalScorer(const Problem<T> &p, V *memory, int m) : Base(p, memory, m, Kept::pairs) {}
+  LocalScorer(const Problem<T> &p, int m) : Base(p, m, Kept::pairs) {}
 
   V *beta_partner() const { return space.adjoint; }
   V *alpha_partner(int j) const { return space.adjoint + size_t(1 + j) * rows; }
 
-  // What the noise of an observation at the query is multiplied by [E7]: h where weights are k/h.
-  double noise_unit(int l) const {
-    if (!problem.normalize) return 1;
-    return std::sqrt(h2[l] > 0 ? double(h2[l]) : 1.0) * problem.mean_lengthscale;
-  }
-
-  // Loss of each lane's target, its mean over the t columns, and the partners u, v of [E8].
-  void evaluate(Objective objective, const T *const *observed, const T *target_noise,
-                double *loss) {
+  // Loss of each lane's target row, its mean over the t columns, and the partners u, v of [E8].
+  void evaluate(Objective objective, const size_t *target, double *loss) {
+    this->back_substitute(1 + problem.t);
     const int t = problem.t, n_apart = problem.n_apart();
-    const V tau2 = this->latent_variance();
+    const V tau2 = this->latent_variance(), *kappa = space.coefficient, *b = beta();
     by_variance = by_dof = by_signal_variance = by_noise_variance = by_scale_dof = V{};
     for (int l = 0; l < W; l++) loss[l] = 0;
     V *u = beta_partner();
-    for (int i = 0; i < rows; i++) u[i] = V{};
+    V *k_adjoint = space.row_sum;  // [E8] of k, until pairs are summed there
+    for (int i = 0; i < rows; i++) u[i] = k_adjoint[i] = V{};
     for (int p = 0; p < n_apart; p++) space.by_trend[p] = V{};
     for (int j = 0; j < t; j++) {
       const V mean = this->mean(j), misfit = this->misfit(j);
       V by_mean = {}, by_misfit = {};
       for (int l = 0; l < W; l++) {
-        const ColumnLoss L = column_loss(problem, objective, observed[l][j] - mean[l], tau2[l],
-                                         target_noise[l], noise_unit(l), misfit[l],
-                                         n_effective[l]);
+        const ColumnLoss L =
+            column_loss(problem, objective, problem.y[target[l] * t + j] - mean[l], tau2[l],
+                        problem.noise[target[l]], problem.noise_unit(h2[l]), misfit[l],
+                        n_effective[l]);
         loss[l] += L.value;
         by_mean[l] = T(L.by_mean);
         by_misfit[l] = T(L.by_misfit);
@@ -60,26 +56,19 @@ template <class T> struct LocalScorer : LocalSolution<T> {
         by_scale_dof[l] += T(L.by_scale_dof);
       }
       V *v = alpha_partner(j);
-      const V *a = alpha(j), *b = beta();
-      const V half = by_mean * T(-0.5);
+      const V *a = alpha(j), *theta = this->theta(j), half = by_mean * T(-0.5);
       for (int i = 0; i < rows; i++) {
         v[i] = half * b[i] - by_misfit * a[i];
         u[i] += half * a[i];
+        k_adjoint[i] += by_mean * a[i];
       }
-      // The adjoint of k needs by_mean too: keep its part, g_mu alpha, in row_sum.
-      V *k_adjoint = space.row_sum;
-      for (int i = 0; i < rows; i++)
-        k_adjoint[i] = (j == 0 ? V{} : k_adjoint[i]) + by_mean * a[i];
-      // [E11] of the trend apart.
-      const V *kappa = space.coefficient, *theta = this->theta(j);
-      for (int p = 0; p < n_apart; p++)
+      for (int p = 0; p < n_apart; p++)  // [E11] of the trend apart
         space.by_trend[p] += by_mean * kappa[p] * theta[p] - by_misfit * theta[p] * theta[p];
     }
     for (int i = 0; i < rows; i++) {
-      u[i] += by_variance * beta()[i];
-      space.row_sum[i] -= (by_variance + by_variance) * beta()[i];
+      u[i] += by_variance * b[i];
+      k_adjoint[i] -= (by_variance + by_variance) * b[i];
     }
-    const V *kappa = space.coefficient;
     for (int p = 0; p < n_apart; p++) space.by_trend[p] += by_variance * kappa[p] * kappa[p];
   }
 
@@ -128,11 +117,10 @@ template <class T> struct LocalScorer : LocalSolution<T> {
       if (problem.has_slope_apart)
         sum -= T(2 * problem.slope_precision) * space.by_trend[problem.has_constant_apart + k];
       V by_log_h2 = splat(T(-2.0 / d));
-      if (problem.bandwidth == 0)
-        for (int l = 0; l < W; l++) {
-          const T z = space.z[farthest[l] * d + k][l];
-          by_log_h2[l] = h2[l] > 0 ? T(-2) * z * z / h2[l] : T(0);
-        }
+      if (problem.bandwidth == 0) {
+        const V z = this->farthest_z(k);
+        by_log_h2 = h2 > zero ? T(-2) * z * z / h2 : zero;
+      }
       sum -= through_h * by_log_h2;
       if (problem.normalize)
         sum += (by_noise_variance - through_factor) * (T(0.5) * by_log_h2 + T(1.0 / d));

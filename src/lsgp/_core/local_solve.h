@@ -3,33 +3,21 @@
 // method page and of backends/local_system.py, which this file follows statement by statement.
 #pragma once
 
-#include "local_problem.h"
+#include <cstdint>
+
 #include "losses.h"
+#include "workspace.h"
 
 namespace lsgp {
 
 template <class T> struct LocalSolver {
   typedef typename Simd<T>::Vec V;
   typedef typename Simd<T>::Int I;
+  typedef Limits<T> L;
   static constexpr int W = Simd<T>::W;
-  // Below this a weight is as good as zero, and its square may underflow: the point is out.
-  static constexpr T SMALLEST_WEIGHT = sizeof(T) == 8 ? T(1e-100) : T(1e-15);
-  // Rounding may push the latent variance below zero: this, relative to the prior's, is its floor.
-  static constexpr T SMALLEST_VARIANCE = 16 * std::numeric_limits<T>::epsilon();
-  // A pivot below this, relative to the mean diagonal of the covariance, is but rounding.
-  static constexpr T SMALLEST_PIVOT = 16 * std::numeric_limits<T>::epsilon();
-  // A column of the trend's basis with a pivot below this, relative to its diagonal, is implied by
-  // the others; see method/trend.py.
-  static constexpr T KNOWN_PIVOT = T(1e-10);
-  // In single precision, pivots and latent variances below these, relative to their prior, have
-  // lost too many digits, and the system is to be solved in double precision. Over 3,840 problems
-  // (tests/test_precision.py) those above are off by at most 1.4 % of a latent standard deviation;
-  // with 5e-5 for both it would be 6 %.
-  static constexpr T PRECISE_PIVOT = T(2e-4), PRECISE_VARIANCE = T(1e-4);
-  // Only double precision without a trend in the matrix has nowhere else to go than to jitter.
-  bool is_last_resort() const { return sizeof(T) == 8 && !problem.has_trend_in_matrix(); }
 
   const Problem<T> &problem;
+  Memory<V> memory;
   Workspace<T> space;
   Area<V> area;
   int rows;         // rows in use, a multiple of TILE
@@ -41,21 +29,26 @@ template <class T> struct LocalSolver {
   V trend_variance; // what the trend apart adds to the latent variance
   I not_finite;     // lanes with a neighbor whose squared distance is NaN or infinite
 
-  LocalSolver(const Problem<T> &p, V *memory, int m, Kept kept = Kept::factor)
-      : problem(p), space(memory, m, p.d, p.t, p.n_apart(), kept) {}
+  LocalSolver(const Problem<T> &p, int m, Kept kept = Kept::factor)
+      : problem(p), memory(Workspace<T>(nullptr, m, p.d, p.t, p.n_apart(), kept).n_vectors),
+        space(memory.data, m, p.d, p.t, p.n_apart(), kept) {}
 
   // Fetch the neighbors of the group's queries; lanes without a query repeat the last one.
   void gather(const T *const *query, const int32_t *const *neighbors, int m) {
     const int d = problem.d, t = problem.t, capacity = Workspace<T>::rows_of(m);
+    // By value, for compilers: nothing that is written here changes them.
+    const Problem<T> given = problem;
+    const Workspace<T> own = space;
     for (int l = 0; l < W; l++) {
+      const T *at = query[l];
       for (int i = 0; i < capacity; i++) {
         const int32_t index = i < m ? neighbors[l][i] : -1;
-        const T *x = index < 0 ? query[l] : problem.X + size_t(index) * d;
-        for (int k = 0; k < d; k++) space.z[i * d + k][l] = x[k] - query[l][k];
+        const T *x = index < 0 ? at : given.X + size_t(index) * d;
+        for (int k = 0; k < d; k++) own.z[i * d + k][l] = x[k] - at[k];
         for (int j = 0; j < t; j++)
-          space.y[j * capacity + i][l] = index < 0 ? T(0) : problem.y[size_t(index) * t + j];
-        space.noise[i][l] = index < 0 ? T(1) : problem.noise[index];
-        space.present[i][l] = index < 0 ? T(0) : T(1);
+          own.y[j * capacity + i][l] = index < 0 ? T(0) : given.y[size_t(index) * t + j];
+        own.noise[i][l] = index < 0 ? T(1) : given.noise[index];
+        own.present[i][l] = index < 0 ? T(0) : T(1);
       }
     }
     rows = capacity;
@@ -72,7 +65,7 @@ template <class T> struct LocalSolver {
       V sum = zero;
       for (int k = 0; k < d; k++) {
         V &z = space.z[i * d + k];
-        z *= T(1 / problem.lengthscale[k]);
+        z *= problem.inverse_lengthscale[k];
         sum += z * z;
       }
       space.r2[i] = sum;
@@ -84,20 +77,16 @@ template <class T> struct LocalSolver {
       h2 = farther ? sum : h2;
     }
     if (problem.bandwidth > 0) h2 = splat(T(problem.bandwidth * problem.bandwidth));
-    const V factor = problem.normalize
-        ? one / (sqrt(h2 > zero ? h2 : one) * T(problem.mean_lengthscale)) : one;
+    const V unit = problem.weight_unit(h2);
     n_effective = zero;
     int last_present = -1;
     first_absent = rows;
     for (int i = 0; i < rows; i++) {
-      const V s = h2 > zero ? space.r2[i] / h2 : zero;
-      Weight<V> w = localize(problem.localizer, s, T(problem.localizer_decay));
-      // All neighbors on top of the query: the bandwidth is 0, and each counts as one.
-      w.value = (h2 > zero ? w.value : one) * factor;
-      const I in = (w.value > SMALLEST_WEIGHT) & (space.present[i] > zero);
+      const Weight<V> w = problem.weight_of(space.r2[i], h2, unit);
+      const I in = (w.value > L::SMALLEST_WEIGHT) & (space.present[i] > zero);
       space.weight[i] = in ? w.value : zero;
-      space.by_s[i] = in ? w.by_s * factor : zero;
-      space.by_decay[i] = in ? w.by_decay * factor : zero;
+      space.by_s[i] = in ? w.by_s : zero;
+      space.by_decay[i] = in ? w.by_decay : zero;
       space.present[i] = in ? one : zero;
       const V counted = w.value < one ? w.value : one;
       n_effective += in ? counted : zero;
@@ -253,7 +242,6 @@ template <class T> struct LocalSolver {
   // Assemble and factor. Lanes that fail are to be solved again, with more digits or with the trend
   // apart; where there is nothing else to try, with growing jitter.
   template <bool GRADIENT> void solve(int m, int *status) {
-    const int capacity = Workspace<T>::rows_of(m);
     V mean_r2 = {}, n = {};
     for (int i = 0; i < rows; i++) {
       mean_r2 += space.r2[i] * space.present[i];
@@ -264,37 +252,34 @@ template <class T> struct LocalSolver {
         T(problem.slope_variance) * mean_r2 / (n > one ? n : one);
     mean_diagonal = one + trend;
     V jitter = {}, least = mean_diagonal;
-    I failed = {};
-    assemble<GRADIENT>(capacity, jitter);
-    factor(space.A, mean_diagonal * SMALLEST_PIVOT, failed, least);
-    I imprecise = (failed & ~not_finite) | (trend > T(LARGEST_TREND_IN_MATRIX));
-    if (sizeof(T) == 4) imprecise |= (least < PRECISE_PIVOT * mean_diagonal) | not_finite;
     for (int l = 0; l < W; l++) status[l] = not_finite[l] ? STATUS_NOT_FINITE : STATUS_OK;
-    if (!is_last_resort()) {
-      for (int l = 0; l < W; l++)
-        if (imprecise[l]) status[l] = STATUS_IMPRECISE;
-    } else {
+    for (double level = FIRST_JITTER;; level *= 10) {
+      I failed = {};
+      assemble<GRADIENT>(Workspace<T>::rows_of(m), jitter);
+      factor(space.A, mean_diagonal * L::SMALLEST_PIVOT, failed, least);
       failed &= ~not_finite;
-      for (double level = FIRST_JITTER; any(failed); level *= 10) {
-        // The step of the grid at which a lane succeeds depends on that lane alone.
-        const bool is_over = level > LAST_JITTER * 2;
-        for (int l = 0; l < W; l++) {
-          if (!failed[l]) continue;
-          status[l] = is_over ? STATUS_NOT_POSITIVE_DEFINITE : STATUS_JITTERED;
-          jitter[l] = T(level) * mean_diagonal[l];
-        }
-        if (is_over) break;
-        failed = I{};
-        assemble<GRADIENT>(capacity, jitter);
-        factor(space.A, mean_diagonal * SMALLEST_PIVOT, failed, least);
-        failed &= ~not_finite;
+      if (!problem.is_last_resort()) {
+        I imprecise = failed | (trend > T(LARGEST_TREND_IN_MATRIX));
+        if (L::IS_SINGLE) imprecise |= (least < L::PRECISE_PIVOT * mean_diagonal) | not_finite;
+        for (int l = 0; l < W; l++)
+          if (imprecise[l]) status[l] = STATUS_IMPRECISE;
+        break;
       }
+      if (!any(failed)) break;
+      // The step of the grid at which a lane succeeds depends on that lane alone.
+      const bool is_over = level > LAST_JITTER * 2;
+      for (int l = 0; l < W; l++) {
+        if (!failed[l]) continue;
+        status[l] = is_over ? STATUS_NOT_POSITIVE_DEFINITE : STATUS_JITTERED;
+        jitter[l] = T(level) * mean_diagonal[l];
+      }
+      if (is_over) break;
     }
     trend_variance = zero;
     if (problem.n_apart() > 0) put_back_trend(status);
-    if (sizeof(T) == 4) {
+    if (L::IS_SINGLE) {
       const V prior = prior_variance();
-      const I small = ~(prior - rhs_dot(0, 0) + trend_variance > PRECISE_VARIANCE * prior);
+      const I small = ~(prior - rhs_dot(0, 0) + trend_variance > L::PRECISE_VARIANCE * prior);
       for (int l = 0; l < W; l++)
         if (small[l]) status[l] = STATUS_IMPRECISE;
     }
@@ -321,18 +306,18 @@ template <class T> struct LocalSolver {
       const V diagonal = rhs_dot(first + p, first + p) + precision;
       V pivot = diagonal;
       for (int q = 0; q < p; q++) pivot -= row[q] * row[q];
-      imprecise |= ~(pivot > PRECISE_PIVOT * diagonal);
+      imprecise |= ~(pivot > L::PRECISE_PIVOT * diagonal);
       // No pivot is below the prior's precision, but for rounding. Without a prior, a column that
       // others imply has no pivot: its coefficient is unknown.
       pivot = pivot > precision ? pivot : splat(precision);
-      const I known = pivot > (precision > 0 ? zero : KNOWN_PIVOT * diagonal);
+      const I known = pivot > (precision > 0 ? zero : L::KNOWN_PIVOT * diagonal);
       row[p] = known ? one / sqrt(known ? pivot : one) : zero;
       for (int which = 0; which <= t; which++) {
         V value = which == 0 ? at_query - rhs_dot(first + p, 0) : rhs_dot(first + p, which);
         for (int q = 0; q < p; q++) value -= row[q] * space.coefficient[which * a + q];
         // The query depends on a coefficient that nothing is known of.
         if (which == 0)
-          undetermined |= ~known & (value * value > std::numeric_limits<T>::epsilon() *
+          undetermined |= ~known & (value * value > L::EPSILON *
                                                         (diagonal + at_query));
         space.coefficient[which * a + p] = value * row[p];
       }
@@ -355,17 +340,42 @@ template <class T> struct LocalSolver {
     }
     for (int l = 0; l < W; l++) {
       if (status[l] > STATUS_JITTERED) continue;
-      if (sizeof(T) == 4 && imprecise[l]) status[l] = STATUS_IMPRECISE;
+      if (L::IS_SINGLE && imprecise[l]) status[l] = STATUS_IMPRECISE;
       else if (undetermined[l]) status[l] = STATUS_UNDETERMINED;
     }
   }
-  // beta of [E3], which the targets of the neighbors are multiplied by in the mean: (rows,).
-  void coefficients(V *beta) const {
-    for (int i = 0; i < rows; i++) beta[i] = rhs(0, i);
-    const V *kappa = space.coefficient;  // [E10]
-    for (int p = 0; p < problem.n_apart(); p++)
-      for (int i = 0; i < rows; i++) beta[i] += kappa[p] * rhs(1 + problem.t + p, i);
-    solve_transposed(space.A, beta);
+
+  V *beta() const { return space.solution; }
+  V *alpha(int j) const { return space.solution + size_t(1 + j) * rows; }
+
+  // The solutions themselves [E3], which predictions do without: beta, which the targets of the
+  // neighbors are multiplied by in the mean, and alphas, n in all.
+  void back_substitute(int n) {
+    const V *kappa = space.coefficient;
+    for (int s = 0; s < n; s++) {
+      V *x = space.solution + size_t(s) * rows;
+      for (int i = 0; i < rows; i++) x[i] = rhs(s, i);
+      // The part of a trend apart [E10] is in the targets' right-hand sides already.
+      for (int p = 0; s == 0 && p < problem.n_apart(); p++)
+        for (int i = 0; i < rows; i++) x[i] += kappa[p] * rhs(1 + problem.t + p, i);
+      solve_transposed(space.A, x);
+    }
+  }
+  // Of the neighbor that sets the adaptive bandwidth.
+  V farthest_z(int k) const {
+    V z;
+    for (int l = 0; l < W; l++) z[l] = space.z[farthest[l] * problem.d + k][l];
+    return z;
+  }
+  V total(const V *x) const {
+    V sum = {};
+    for (int i = 0; i < rows; i++) sum += x[i];
+    return sum;
+  }
+  V moment(const V *x, int k) const {
+    V sum = {};
+    for (int i = 0; i < rows; i++) sum += x[i] * space.z[i * problem.d + k];
+    return sum;
   }
 
   const V *theta(int j) const { return space.coefficient + (1 + j) * problem.n_apart(); }
@@ -385,7 +395,7 @@ template <class T> struct LocalSolver {
   }
   V latent_variance() const {  // [E5]
     const V prior = prior_variance();
-    const V variance = prior - rhs_dot(0, 0), floor = SMALLEST_VARIANCE * prior;
+    const V variance = prior - rhs_dot(0, 0), floor = L::SMALLEST_VARIANCE * prior;
     return (variance > floor ? variance : floor) + trend_variance;
   }
 };

@@ -8,35 +8,19 @@
 #include <cstring>
 #include <vector>
 
-#include "simd.h"
-#include "vector_math.h"
-
+#include "simd.h"  // before the formulas, which take exp and sqrt from it
 #include "formulas.h"
 
 namespace lsgp {
 
 constexpr int64_t LANES = Simd<double>::W;
 
-inline VecD load_any(const double *from) {
-  VecD v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-inline void store_any(double *to, VecD v) { std::memcpy(to, &v, sizeof v); }
-
 // The first `count` elements of a row that may end there, and zeros.
 inline VecD load_some(const double *from, int64_t count) {
-  if (count >= LANES) return load_any(from);
+  if (count >= LANES) return load(from);
   VecD v = {};
   std::memcpy(&v, from, size_t(count) * sizeof(double));
   return v;
-}
-
-inline double sum_of(VecD v) {
-  double total = 0;
-  for (int64_t l = 0; l < LANES; ++l) total += v[l];
-  return total;
 }
 
 // Columns of a matrix (n, c) one behind the other, each of `stride` elements, with zeros at its end.
@@ -71,7 +55,7 @@ inline void correlate_pairs(Kernel kernel, const double *z, int64_t n, int64_t d
       for (int64_t j = 0; j <= i; j += LANES) {
         VecD r2 = {}, product = {};
         for (int64_t k = 0; k < d; ++k) {
-          const VecD other = load_any(columns.at(k, j));
+          const VecD other = load(columns.at(k, j));
           const VecD difference = other - own[k];
           r2 += difference * difference;
           product += other * own[k];
@@ -101,7 +85,7 @@ public:
   // Row i from column j <= i on: what is left of the diagonal, and zeros.
   VecD read(int64_t i, int64_t j) {
     VecD g = load_some(inverse + i * n + j, n - j);
-    for (int64_t k = 0; k < r; ++k) g -= load_any(others.at(k, j)) * left[i * r + k];
+    for (int64_t k = 0; k < r; ++k) g -= load(others.at(k, j)) * left[i * r + k];
     g *= 0.5;
     if (i < j + LANES) {
       diagonal[i] = g[i - j];
@@ -119,7 +103,7 @@ public:
   }
 
   // Of all that was read, in both triangles.
-  double sum() const { return 2.0 * sum_of(total) + total_of_diagonal; }
+  double sum() const { return 2.0 * sum_of_lanes(total) + total_of_diagonal; }
 
 private:
   const double *inverse, *left;
@@ -156,7 +140,7 @@ inline void sum_pairs(const double *inverse, const double *by_r2, const double *
     VecD row_pairs[TOGETHER] = {};
     for (int64_t j = 0; j < first + size; j += LANES) {
       VecD G[TOGETHER] = {}, P[TOGETHER] = {};
-      VecD column_pairs = load_any(pairs.at(0, j));
+      VecD column_pairs = load(pairs.at(0, j));
       for (int64_t a = 0; a < size; ++a) {
         const int64_t i = first + a;
         if (j > i) continue;
@@ -165,31 +149,30 @@ inline void sum_pairs(const double *inverse, const double *by_r2, const double *
         row_pairs[a] += P[a];
         column_pairs += P[a];
       }
-      store_any(pairs.at(0, j), column_pairs);
-      for (int64_t k = 0; k < d; ++k) {
-        const VecD other = load_any(columns.at(k, j));
-        VecD column = load_any(pairs_by_z.at(k, j));
-        for (int64_t a = 0; a < size; ++a) {
-          column += P[a] * z[(first + a) * d + k];
-          row_pairs_by_z[a * d + k] += P[a] * other;
+      store(pairs.at(0, j), column_pairs);
+      // Products with z of these rows and of the columns.
+      const auto multiply = [&](const VecD *M, Columns &of_columns, VecD *of_rows) {
+        for (int64_t k = 0; k < d; ++k) {
+          const VecD other = load(columns.at(k, j));
+          VecD column = load(of_columns.at(k, j));
+          for (int64_t a = 0; a < size; ++a) {
+            column += M[a] * z[(first + a) * d + k];
+            of_rows[a * d + k] += M[a] * other;
+          }
+          store(of_columns.at(k, j), column);
         }
-        store_any(pairs_by_z.at(k, j), column);
-        if (!sums.by_z) continue;
-        column = load_any(by_z.at(k, j));
-        for (int64_t a = 0; a < size; ++a) {
-          column += G[a] * z[(first + a) * d + k];
-          row_by_z[a * d + k] += G[a] * other;
-        }
-        store_any(by_z.at(k, j), column);
-      }
+      };
+      multiply(P, pairs_by_z, row_pairs_by_z);
+      if (sums.by_z) multiply(G, by_z, row_by_z);
     }
     for (int64_t a = 0; a < size; ++a) {
       const int64_t i = first + a;
-      sums.pairs[i] += sum_of(row_pairs[a]);
+      sums.pairs[i] += sum_of_lanes(row_pairs[a]);
       for (int64_t k = 0; k < d; ++k) {
-        sums.pairs_by_z[i * d + k] += sum_of(row_pairs_by_z[a * d + k]);
+        sums.pairs_by_z[i * d + k] += sum_of_lanes(row_pairs_by_z[a * d + k]);
         if (sums.by_z)
-          sums.by_z[i * d + k] += sum_of(row_by_z[a * d + k]) + sums.diagonal[i] * z[i * d + k];
+          sums.by_z[i * d + k] +=
+              sum_of_lanes(row_by_z[a * d + k]) + sums.diagonal[i] * z[i * d + k];
       }
     }
   }

@@ -23,36 +23,13 @@
 #include <vector>
 
 #include "candidates.h"
-#include "query.h"
 #include "simd.h"
 #include "tree.h"
 
 namespace lsgp {
 
-inline VecD load(const double *p) {
-  VecD x;
-  std::memcpy(&x, p, sizeof x);
-  return x;
-}
-
-// Bit l is set where lane l of a comparison is true.
-inline unsigned true_lanes(Simd<double>::Int mask) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi64_mask((__m512i)mask);
-#elif defined(__AVX2__)
-  return _mm256_movemask_pd((__m256d)mask);
-#elif defined(__SSE2__)
-  return _mm_movemask_pd((__m128d)mask);
-#else
-  unsigned bits = 0;
-  for (int l = 0; l < Simd<double>::W; l++) bits |= unsigned(mask[l] & 1) << l;
-  return bits;
-#endif
-}
-
 // With more inputs, the filter takes those first that points differ most in: mostly the first few
-// tell that a point is too far, where a model has few inputs that matter. 64 neighbors of 100,000
-// rows of 128 inputs, of which 10 matter, are found in half the time (0.9 ms).
+// tell that a point is too far, where a model has few inputs that matter.
 constexpr int64_t MANY_INPUTS = 16;
 // Inputs after which the filter looks whether any point is left.
 constexpr int64_t N_AT_A_TIME = 8;
@@ -95,63 +72,26 @@ template <bool SCALED>
 inline double box_distance(const double *box, const Query &query, int64_t d) {
   constexpr int W = Simd<double>::W;
   const double *lower = box, *upper = box + d;
+  const auto add_square = [&](int64_t j, double &sum) {
+    double gap = gap_to_box(lower[j], upper[j], query.z[j]);
+    if (SCALED) gap *= query.factor[j];
+    sum += gap * gap;
+  };
+  double sum = 0;
   if (query.by_spread) {
-    double sum = 0;
-    for (int64_t i = 0; i < MANY_INPUTS; i++) {
-      const int64_t j = query.by_spread[i];
-      const double below = lower[j] - query.z[j], above = query.z[j] - upper[j];
-      double gap = below > above ? below : above;
-      gap = gap > 0 ? gap : 0;
-      if (SCALED) gap *= query.factor[j];
-      sum += gap * gap;
-    }
+    for (int64_t i = 0; i < MANY_INPUTS; i++) add_square(query.by_spread[i], sum);
     return sum;
   }
-  const VecD zero = {};
   VecD sums = {};
   int64_t j = 0;
   for (; j + W <= d; j += W) {
-    const VecD q = load(query.z + j), below = load(lower + j) - q, above = q - load(upper + j);
-    VecD gap = below > above ? below : above;
-    gap = gap > zero ? gap : zero;
+    VecD gap = gap_to_box(load(lower + j), load(upper + j), load(query.z + j));
     if (SCALED) gap *= load(query.factor + j);
     sums += gap * gap;
   }
-  double sum = 0;
-  for (int l = 0; l < W; l++) sum += sums[l];
-  for (; j < d; j++) {
-    const double below = lower[j] - query.z[j], above = query.z[j] - upper[j];
-    double gap = below > above ? below : above;
-    gap = gap > 0 ? gap : 0;
-    if (SCALED) gap *= query.factor[j];
-    sum += gap * gap;
-  }
+  sum = sum_of_lanes(sums);
+  for (; j < d; j++) add_square(j, sum);
   return sum;
-}
-
-// Adds the squared differences of some points in each input, the widest first, until all are beyond
-// the limit, in which case none is left, and the answer is false.
-template <bool SCALED, int U>
-inline bool add_by_spread(const double *points, const Query &query, int64_t d, int64_t L,
-                          double limit, VecD (&sums)[U]) {
-  constexpr int W = Simd<double>::W;
-  for (int64_t begin = 0; begin < d; begin += N_AT_A_TIME) {
-    for (int64_t i = begin; i < std::min(begin + N_AT_A_TIME, d); i++) {
-      const int64_t j = query.by_spread[i];
-      const VecD q = splat(query.z[j]), f = splat(SCALED ? query.factor[j] : 1.0);
-#pragma GCC unroll 8
-      for (int u = 0; u < U; u++) {
-        VecD gap = load(points + j * L + u * W) - q;
-        if (SCALED) gap *= f;
-        sums[u] += gap * gap;
-      }
-    }
-    unsigned left = 0;
-#pragma GCC unroll 8
-    for (int u = 0; u < U; u++) left |= true_lanes(sums[u] <= splat(limit));
-    if (!left) return false;
-  }
-  return true;
 }
 
 template <bool SCALED, class Found>
@@ -161,23 +101,28 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
   const int64_t d = tree.d, L = tree.L;
   const double *points = tree.leaves + leaf * d * L;
   const int32_t *order = tree.order + leaf * L;
+  // Of many inputs the widest first, until no point is left.
+  const int64_t size = query.by_spread ? N_AT_A_TIME : d;
   for (int64_t begin = 0; begin < L; begin += U * W) {
     VecD sums[U] = {};
-    if (query.by_spread) {
-      if (!add_by_spread<SCALED>(points + begin, query, d, L, found.limit, sums)) continue;
-    } else for (int64_t j = 0; j < d; j++) {
-      const VecD q = splat(query.z[j]), f = splat(SCALED ? query.factor[j] : 1.0);
-#pragma GCC unroll 8
-      for (int u = 0; u < U; u++) {
-        VecD gap = load(points + j * L + begin + u * W) - q;
-        if (SCALED) gap *= f;
-        sums[u] += gap * gap;
-      }
-    }
-    const VecD limit = splat(found.limit);
     uint64_t passed = 0;
+    for (int64_t i = 0; i < d;) {
+      for (const int64_t stop = std::min(i + size, d); i < stop; i++) {
+        const int64_t j = query.by_spread ? query.by_spread[i] : i;
+        const VecD q = splat(query.z[j]), f = splat(SCALED ? query.factor[j] : 1.0);
 #pragma GCC unroll 8
-    for (int u = 0; u < U; u++) passed |= uint64_t(true_lanes(sums[u] <= limit)) << (u * W);
+        for (int u = 0; u < U; u++) {
+          VecD gap = load(points + j * L + begin + u * W) - q;
+          if (SCALED) gap *= f;
+          sums[u] += gap * gap;
+        }
+      }
+      passed = 0;
+#pragma GCC unroll 8
+      for (int u = 0; u < U; u++)
+        passed |= uint64_t(true_lanes(sums[u] <= splat(found.limit))) << (u * W);
+      if (!passed) break;
+    }
     while (passed) {
       const int first = __builtin_ctzll(passed) / W * W;
       unsigned lanes = unsigned(passed >> first) & ((1u << W) - 1);
@@ -186,15 +131,13 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
       VecD distances = {};
       for (int64_t j = 0; j < d; j++) {
         VecD gap = load(vector + j * L) - query.z[j];
-        if (SCALED) gap = rounded(gap * query.factor[j]);
-        distances += rounded(gap * gap);
+        if (SCALED) gap = product(gap, splat(query.factor[j]));
+        distances += product(gap, gap);
       }
-      double distance[W];
-      std::memcpy(distance, &distances, sizeof distance);
       for (; lanes; lanes &= lanes - 1) {
         const int l = __builtin_ctz(lanes);
         const int32_t row = order[begin + first + l];
-        const Candidate candidate = candidate_of(distance[l], row);
+        const Candidate candidate = candidate_of(distances[l], row);
         if (found.admits(candidate) && query.admits(row, vector + l, d, L)) found.add(candidate);
       }
     }
@@ -202,135 +145,118 @@ inline void scan_leaf(const Tree &tree, int64_t leaf, const Query &query, Found 
   found.leaf_done();
 }
 
-// Depth first, the nearer child first. Returns the number of leaves scanned.
-template <bool SCALED, class Found>
-inline int64_t search(const Tree &tree, const LeafPositions &positions, const Query &query,
-                      Found &found) {
+// Depth first, the nearer child first. What it is for, `seeker`, knows its distances from a box,
+// whether they are within its limits, and which of two are nearer; and it scans leaves.
+template <class Seeker>
+inline void walk(const Tree &tree, const LeafPositions &positions, Seeker &seeker) {
+  typedef typename Seeker::Distances Distances;
   struct Postponed {
-    double distance;
+    Distances distances;
     int64_t node;
   };
   Postponed stack[64];  // at most one per level
   int height = 0;
-  int64_t n_scanned = 0;
-  stack[height++] = {0.0, 0};
+  stack[height++] = {{}, 0};
   while (height) {
-    auto [distance, node] = stack[--height];
-    while (distance <= found.limit && !positions.is_leaf(node)) {
+    auto [distances, node] = stack[--height];
+    while (seeker.reaches(distances) && !positions.is_leaf(node)) {
       int64_t near = 2 * node + 1, far = near + 1;
-      distance = box_distance<SCALED>(tree.box(near), query, tree.d);
-      double far_distance = box_distance<SCALED>(tree.box(far), query, tree.d);
-      if (far_distance < distance) {
+      distances = seeker.from_box(tree.box(near));
+      Distances far_distances = seeker.from_box(tree.box(far));
+      if (seeker.is_nearer(far_distances, distances)) {
         std::swap(near, far);
-        std::swap(distance, far_distance);
+        std::swap(distances, far_distances);
       }
-      if (far_distance <= found.limit) stack[height++] = {far_distance, far};
+      if (seeker.reaches(far_distances)) stack[height++] = {far_distances, far};
       node = near;
     }
-    if (!(distance <= found.limit)) continue;
-    scan_leaf<SCALED>(tree, positions(node), query, found);
+    if (seeker.reaches(distances)) seeker.scan(positions(node), distances);
+  }
+}
+
+template <bool SCALED, class Found> struct OneSeeker {
+  typedef double Distances;
+  const Tree &tree;
+  const Query &query;
+  Found &found;
+  int64_t n_scanned;
+
+  double from_box(const double *box) const { return box_distance<SCALED>(box, query, tree.d); }
+  bool reaches(double distance) const { return distance <= found.limit; }
+  bool is_nearer(double a, double b) const { return a < b; }
+  void scan(int64_t leaf, double) {
+    scan_leaf<SCALED>(tree, leaf, query, found);
     n_scanned++;
   }
-  return n_scanned;
+};
+
+// Returns the number of leaves scanned.
+template <bool SCALED, class Found>
+inline int64_t search(const Tree &tree, const LeafPositions &positions, const Query &query,
+                      Found &found) {
+  OneSeeker<SCALED, Found> seeker = {tree, query, found, 0};
+  walk(tree, positions, seeker);
+  return seeker.n_scanned;
 }
 
 constexpr int PACK = 8;  // queries that are searched together, a multiple of any vector's lanes
 
-// The squared distances of a pack of queries from one box, or their limits.
-struct PackDistances {
+// The same search for a pack of queries, so that a leaf comes from memory once for all of them.
+template <bool SCALED> struct PackSeeker {
   static constexpr int W = Simd<double>::W;
-  VecD lanes[PACK / W] = {};
+  struct Distances {
+    VecD lanes[PACK / W] = {};
+  };
+  const Tree &tree;
+  const Query (&queries)[PACK];
+  NearestFound (&found)[PACK];
+  Distances limits;
+  std::vector<double> z;  // (d, PACK)
+  int64_t n_scanned = 0;
 
-  // z: (d, PACK)
-  template <bool SCALED>
-  static PackDistances from_box(const double *box, const double *z, const double *factor,
-                                const int32_t *by_spread, int64_t d) {
-    const VecD zero = {};
-    PackDistances distances;
-    for (int64_t i = 0; i < (by_spread ? MANY_INPUTS : d); i++) {
+  PackSeeker(const Tree &tree, const Query (&queries)[PACK], NearestFound (&found)[PACK])
+      : tree(tree), queries(queries), found(found), z(tree.d * PACK) {
+    for (int p = 0; p < PACK; p++) {
+      limits.lanes[p / W][p % W] = found[p].limit;
+      for (int64_t j = 0; j < tree.d; j++) z[j * PACK + p] = queries[p].z[j];
+    }
+  }
+  Distances from_box(const double *box) const {
+    const int32_t *by_spread = queries[0].by_spread;
+    Distances distances;
+    for (int64_t i = 0; i < (by_spread ? MANY_INPUTS : tree.d); i++) {
       const int64_t j = by_spread ? by_spread[i] : i;
+      const VecD lower = splat(box[j]), upper = splat(box[tree.d + j]);
       for (int v = 0; v < PACK / W; v++) {
-        const VecD q = load(z + j * PACK + v * W), below = box[j] - q, above = q - box[d + j];
-        VecD gap = below > above ? below : above;
-        gap = gap > zero ? gap : zero;
-        if (SCALED) gap *= factor[j];
+        VecD gap = gap_to_box(lower, upper, load(z.data() + j * PACK + v * W));
+        if (SCALED) gap *= queries[0].factor[j];
         distances.lanes[v] += gap * gap;
       }
     }
     return distances;
   }
-  void set(int query, double distance) { lanes[query / W][query % W] = distance; }
   // Bit p is set where query p is no farther than its limit.
-  unsigned reached(const PackDistances &limits) const {
+  unsigned reaches(const Distances &distances) const {
     unsigned bits = 0;
     for (int v = 0; v < PACK / W; v++)
-      bits |= true_lanes(lanes[v] <= limits.lanes[v]) << (v * W);
+      bits |= true_lanes(distances.lanes[v] <= limits.lanes[v]) << (v * W);
     return bits;
   }
-  double sum() const {
-    VecD total = lanes[0];
-    for (int v = 1; v < PACK / W; v++) total += lanes[v];
-    double sum = 0;
-    for (int l = 0; l < W; l++) sum += total[l];
-    return sum;
+  bool is_nearer(const Distances &a, const Distances &b) const { return sum(a) < sum(b); }
+  static double sum(const Distances &distances) {
+    VecD total = distances.lanes[0];
+    for (int v = 1; v < PACK / W; v++) total += distances.lanes[v];
+    return sum_of_lanes(total);
   }
-};
-
-// The same search for a pack of queries, so that a leaf comes from memory once for all of them.
-template <bool SCALED>
-inline int64_t search_pack(const Tree &tree, const LeafPositions &positions,
-                           const Query (&queries)[PACK], NearestFound (&found)[PACK]) {
-  struct Postponed {
-    PackDistances distances;
-    int64_t node;
-  };
-  Postponed stack[64];
-  int height = 0;
-  int64_t n_scanned = 0;
-  PackDistances limits;
-  const double *factor = queries[0].factor;
-  const int32_t *order = queries[0].by_spread;
-  std::vector<double> z(tree.d * PACK);
-  for (int p = 0; p < PACK; p++) {
-    limits.set(p, found[p].limit);
-    for (int64_t j = 0; j < tree.d; j++) z[j * PACK + p] = queries[p].z[j];
-  }
-  stack[height++] = {{}, 0};
-  while (height) {
-    auto [distances, node] = stack[--height];
-    while (distances.reached(limits) && !positions.is_leaf(node)) {
-      int64_t near = 2 * node + 1, far = near + 1;
-      distances = PackDistances::from_box<SCALED>(tree.box(near), z.data(), factor, order, tree.d);
-      PackDistances far_distances =
-          PackDistances::from_box<SCALED>(tree.box(far), z.data(), factor, order, tree.d);
-      if (far_distances.sum() < distances.sum()) {
-        std::swap(near, far);
-        std::swap(distances, far_distances);
-      }
-      if (far_distances.reached(limits)) stack[height++] = {far_distances, far};
-      node = near;
-    }
-    for (unsigned lanes = distances.reached(limits); lanes; lanes &= lanes - 1) {
+  void scan(int64_t leaf, const Distances &distances) {
+    for (unsigned lanes = reaches(distances); lanes; lanes &= lanes - 1) {
       const int p = __builtin_ctz(lanes);
-      scan_leaf<SCALED>(tree, positions(node), queries[p], found[p]);
-      limits.set(p, found[p].limit);
+      scan_leaf<SCALED>(tree, leaf, queries[p], found[p]);
+      limits.lanes[p / W][p % W] = found[p].limit;
       n_scanned++;
     }
   }
-  return n_scanned / PACK;
-}
-
-// The leaf in whose box a query is, or nearly so.
-template <bool SCALED>
-inline int64_t home_leaf(const Tree &tree, const LeafPositions &positions, const Query &query) {
-  int64_t node = 0;
-  while (!positions.is_leaf(node)) {
-    node = 2 * node + 1;
-    node += box_distance<SCALED>(tree.box(node + 1), query, tree.d) <
-            box_distance<SCALED>(tree.box(node), query, tree.d);
-  }
-  return positions(node);
-}
+};
 
 // The numbers of queries in the order of the tree: consecutive ones scan the same leaves.
 template <bool SCALED>
@@ -338,10 +264,17 @@ inline std::vector<int64_t> in_tree_order(const Tree &tree, const double *querie
                                           const double *factor, const int32_t *by_spread) {
   const LeafPositions positions(tree.n_leaves);
   const Exclusions none{};
+  // Of the leaf that a query is in, or nearly so.
   std::vector<std::pair<int64_t, int64_t>> sorted(q);
   for (int64_t i = 0; i < q; i++) {
     const Query query(queries, i, tree.d, factor, none, by_spread);
-    sorted[i] = {home_leaf<SCALED>(tree, positions, query), i};
+    int64_t node = 0;
+    while (!positions.is_leaf(node)) {
+      node = 2 * node + 1;
+      node += box_distance<SCALED>(tree.box(node + 1), query, tree.d) <
+              box_distance<SCALED>(tree.box(node), query, tree.d);
+    }
+    sorted[i] = {positions(node), i};
   }
   std::sort(sorted.begin(), sorted.end());
   std::vector<int64_t> order(q);
@@ -351,28 +284,38 @@ inline std::vector<int64_t> in_tree_order(const Tree &tree, const double *querie
 
 constexpr int TOGETHER = 4;  // points whose distances are summed side by side: hides latency
 
-inline void prefetch_point(const Tree &tree, int64_t place) {
-  const double *point = tree.leaves + place / tree.L * tree.d * tree.L + place % tree.L;
-  for (int64_t j = 0; j < tree.d; j++) __builtin_prefetch(point + j * tree.L);
-}
-
-// The squares of some points' distances, as the search above rounds them.
-// places: (TOGETHER,); squares: (TOGETHER,), written
+// The first TOGETHER of some points with their distances, as the search above rounds them; points
+// behind the last are the last one again. found: places in the tree, in the lower 32 bits
+// candidates: (TOGETHER,), written
 template <bool SCALED>
-inline void exact_distances(const Tree &tree, const Query &query, const int64_t *places,
-                            double *squares) {
+inline void measure(const Tree &tree, const Query &query, const uint64_t *found, int64_t count,
+                    Candidate *candidates) {
   const double *points[TOGETHER];
+  int32_t rows[TOGETHER];
+  double squares[TOGETHER] = {};
   for (int c = 0; c < TOGETHER; c++) {
-    points[c] = tree.leaves + places[c] / tree.L * tree.d * tree.L + places[c] % tree.L;
-    squares[c] = 0;
+    const int64_t place = uint32_t(found[std::min<int64_t>(c, count - 1)]);
+    points[c] = tree.point(place);
+    rows[c] = tree.order[place];
   }
   for (int64_t j = 0; j < tree.d; j++) {
     const double z = query.z[j], factor = SCALED ? query.factor[j] : 1.0;
     for (int c = 0; c < TOGETHER; c++) {
       double gap = points[c][j * tree.L] - z;
-      if (SCALED) gap = rounded(gap * factor);
-      squares[c] += rounded(gap * gap);
+      if (SCALED) gap = product(gap, factor);
+      squares[c] += product(gap, gap);
     }
+  }
+  for (int c = 0; c < TOGETHER; c++) candidates[c] = candidate_of(squares[c], rows[c]);
+}
+
+// found: those of query i, of which there are `count`, in order
+// neighbors: (q, k), written, -1 where there are fewer; distances: (q, k), squared, or null
+inline void write_neighbors(const Candidate *found, int64_t count, int64_t i, int64_t k,
+                            int32_t *neighbors, double *distances) {
+  for (int64_t r = 0; r < k; r++) {
+    neighbors[i * k + r] = r < count ? row_of(found[r]) : -1;
+    if (distances) distances[i * k + r] = r < count ? distance_of(found[r]) : INFINITE;
   }
 }
 

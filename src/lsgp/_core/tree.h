@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tree of bounding boxes in which neighbors are searched, and how it is built.
+// The tree of bounding boxes in which neighbors are searched, and queries of it, for the native core
+// and for a GPU, where this file is pasted without its includes.
 //
-// It is complete and binary, numbered as a heap (children of i: 2i+1 and 2i+2), so it needs no
+// The tree is complete and binary, numbered as a heap (children of i: 2i+1 and 2i+2), so it needs no
 // pointers: three plain arrays are all there is, and they can be saved and memory-mapped. Every
 // leaf holds L points (the last one may hold fewer, padded with NaN, which no comparison admits).
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace lsgp {
-
-constexpr double INFINITE = std::numeric_limits<double>::infinity();
 
 // Points per leaf come in multiples of this: whole vectors, however wide, several in flight.
 constexpr int64_t LEAF_MULTIPLE = 64;
@@ -27,10 +20,12 @@ struct Tree {
   const double *boxes;   // (n_nodes, 2, d), lower and upper corner of each node's points
   int64_t n_leaves;
   int64_t d;
-  int64_t L;  // points per leaf, a multiple of LEAF_MULTIPLE
+  int64_t L;  // points per leaf; of a search, a multiple of LEAF_MULTIPLE
 
   int64_t n_nodes() const { return 2 * n_leaves - 1; }
   const double *box(int64_t node) const { return boxes + node * 2 * d; }
+  // Coordinate j of the point at a place is at point(place)[j * L].
+  const double *point(int64_t place) const { return leaves + place / L * d * L + place % L; }
 };
 
 // Heap numbers of the leaves wrap around (the deepest level comes last), positions in memory go
@@ -52,104 +47,97 @@ struct LeafPositions {
 inline int64_t n_leaves_left(int64_t n_leaves) {
   int64_t half = 1;  // nodes of the left half on the last level that is full
   while (4 * half < n_leaves) half *= 2;
-  return half + std::min(n_leaves - 2 * half, half);
+  const int64_t rest = n_leaves - 2 * half;
+  return half + (rest < half ? rest : half);
 }
 
-class TreeBuilder {
- public:
-  // points: (n_leaves * L, d), of which n rows are given; on return (n_leaves, d, L)
-  // order: (n_leaves * L,); boxes: (2 * n_leaves - 1, 2, d)
-  TreeBuilder(double *points, int32_t *order, double *boxes, int64_t n, int64_t n_leaves,
-              int64_t d, int64_t L)
-      : points(points), order(order), boxes(boxes), n(n), n_leaves(n_leaves), d(d), L(L),
-        keys(n) {}
+// A tree for coarse neighborhoods [E9], of leaves of any size.
+struct CoarseTree {
+  Tree tree;
+  const double *means;          // (n_nodes, d), in units
+  const double *squared_radii;  // (n_nodes,) mean squared distance of a node's rows from its mean
+  const int32_t *places;        // (n,) of each row in the tree's order
+  int64_t n;                    // rows: node i is unit n + i
 
-  void build(int64_t n_threads) {
-    for (int64_t i = 0; i < n_leaves * L; i++) order[i] = i < n ? int32_t(i) : -1;
-    n_threads = std::max<int64_t>(std::min(n_threads, n_leaves), 1);
-    // Here, since a thread must not throw.
-    blocks.assign(n_threads, std::vector<double>(L * d));
-    build_node(0, 0, n_leaves, 0, n_threads);
+  // Rows below a node with these leaves.
+  int64_t n_rows(int64_t first_leaf, int64_t n_leaves) const {
+    const int64_t begin = first_leaf * tree.L, end = begin + n_leaves * tree.L;
+    return (end < n ? end : n) - begin;
+  }
+};
+// Nodes of more rows are opened where groups are left out, rather than looked through.
+constexpr int64_t MOST_LOOKED_THROUGH = 4096;
+
+#ifndef LSGP_ON_DEVICE
+// The product, rounded: keeps the compiler from fusing it into the sum that follows.
+template <class V> inline V product(V a, V b) {
+  V x = a * b;
+#if defined(__x86_64__)
+  asm("" : "+x"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#else
+  asm("" : "+m"(x));
+#endif
+  return x;
+}
+#endif
+
+// How far z is from a box along an input.
+template <class V> inline V gap_to_box(V lower, V upper, V z) {
+  const V below = lower - z, above = z - upper, zero = {};
+  const V gap = below > above ? below : above;
+  return gap > zero ? gap : zero;
+}
+
+// A bound for the filter and for boxes that surely admits every point of squared distance up to
+// threshold, however the filter's sums are rounded or underflow.
+inline double with_slack(double threshold, int64_t d) {
+  return threshold * (1 + double(d + 4) * 0x1p-50) + 1e-290;
+}
+
+// Of all queries. Null pointers: no such exclusion.
+struct Exclusions {
+  const int32_t *rows;          // (q,) one row that is not a neighbor of the query; -1: none
+  const double *radii;          // (q,) radius, in the unscaled metric, without neighbors; 0: none
+  const double *unit;           // (d,) what the tree's points were divided by
+  const int32_t *groups;        // (n,)
+  const int32_t *query_groups;  // (q,) group without neighbors; -1: none
+  int64_t n_groups;             // n, or 0 without groups: a damaged tree must not read elsewhere
+};
+
+struct Query {
+  const double *z = nullptr;       // (d,) in units
+  const double *factor = nullptr;  // (d,) unit / lengthscale, positive; null: all 1
+  const Exclusions *all = nullptr;
+  const int32_t *by_spread = nullptr;  // (d,) inputs, the widest first; null: there are few
+  int32_t excluded_row = -1, excluded_group = -1;
+  double squared_radius = 0;
+
+  Query() = default;
+  // queries: (q, d)
+  Query(const double *queries, int64_t i, int64_t d, const double *factor,
+        const Exclusions &exclusions, const int32_t *by_spread = nullptr)
+      : z(queries + i * d), factor(factor), all(&exclusions), by_spread(by_spread) {
+    if (all->rows) excluded_row = all->rows[i];
+    if (all->groups) excluded_group = all->query_groups[i];
+    if (all->radii) squared_radius = all->radii[i] * all->radii[i];
   }
 
- private:
-  struct Key {
-    double value;
-    int32_t position;
-    bool operator<(const Key &other) const {
-      return value < other.value || (value == other.value && position < other.position);
+  // point: coordinate j at point[j * L]
+  bool admits(int32_t row, const double *point, int64_t d, int64_t L) const {
+    if (row < 0 || row == excluded_row || is_in_excluded_group(row)) return false;
+    if (squared_radius <= 0) return true;
+    double unscaled = 0;
+    for (int64_t j = 0; j < d; j++) {
+      const double gap = product(all->unit[j], point[j * L] - z[j]);
+      unscaled += product(gap, gap);
     }
-  };
-
-  double *points;
-  int32_t *order;
-  double *boxes;
-  const int64_t n, n_leaves, d, L;
-  std::vector<Key> keys;
-  std::vector<std::vector<double>> blocks;  // (n_threads, L * d)
-
-  // A node's two halves are of no concern to each other: the tree is the same however many threads
-  // build it (a million rows of 2 inputs: 0.31 s by one, 0.17 s by two, 0.10 s by four). Those of
-  // this node are numbered from `thread` to `thread + n_threads - 1`.
-  void build_node(int64_t node, int64_t leaf, int64_t leaves_below, int64_t thread,
-                  int64_t n_threads) {
-    const int64_t begin = leaf * L, end = std::min(n, (leaf + leaves_below) * L);
-    const int64_t widest = bound(node, begin, end);
-    if (leaves_below == 1) return transpose(begin, end, blocks[thread]);
-    const int64_t left = n_leaves_left(leaves_below), half = n_threads / 2;
-    split(begin, begin + left * L, end, widest);
-    std::thread other;
-    if (half) try {
-        other = std::thread(&TreeBuilder::build_node, this, 2 * node + 1, leaf, left,
-                            thread + n_threads - half, half);
-      } catch (const std::system_error &) {
-        // The system has no thread to spare: this one does it all.
-      }
-    if (!other.joinable()) build_node(2 * node + 1, leaf, left, thread, 1);
-    build_node(2 * node + 2, leaf + left, leaves_below - left, thread, n_threads - half);
-    if (other.joinable()) other.join();
+    return unscaled >= squared_radius;
   }
-
-  // Writes the node's box, returns its widest dimension.
-  int64_t bound(int64_t node, int64_t begin, int64_t end) {
-    double *lower = boxes + node * 2 * d, *upper = lower + d;
-    for (int64_t j = 0; j < d; j++) lower[j] = INFINITE, upper[j] = -INFINITE;
-    for (int64_t i = begin; i < end; i++) {
-      const double *row = points + i * d;
-      for (int64_t j = 0; j < d; j++) {
-        lower[j] = row[j] < lower[j] ? row[j] : lower[j];
-        upper[j] = row[j] > upper[j] ? row[j] : upper[j];
-      }
-    }
-    int64_t widest = 0;
-    for (int64_t j = 1; j < d; j++)
-      if (upper[j] - lower[j] > upper[widest] - lower[widest]) widest = j;
-    return widest;
-  }
-
-  // Moves the rows with the smallest keys before middle. Splitting by position rather than by
-  // value keeps the leaves full when rows are equal. Only misplaced rows move.
-  void split(int64_t begin, int64_t middle, int64_t end, int64_t dimension) {
-    Key *first = keys.data() + begin, *mid = keys.data() + middle, *last = keys.data() + end;
-    for (int64_t i = begin; i < end; i++) keys[i] = {points[i * d + dimension], int32_t(i)};
-    std::nth_element(first, mid, last);
-    for (Key *from_right = mid, *from_left = first;; from_right++, from_left++) {
-      while (from_left < mid && from_left->position < middle) from_left++;
-      if (from_left == mid) break;
-      while (from_right->position >= middle) from_right++;
-      const int64_t a = from_left->position, b = from_right->position;
-      std::swap_ranges(points + a * d, points + a * d + d, points + b * d);
-      std::swap(order[a], order[b]);
-    }
-  }
-
-  // A leaf's rows (L, d) to (d, L), in place.
-  void transpose(int64_t begin, int64_t end, std::vector<double> &block) {
-    double *rows = points + begin * d;
-    std::copy(rows, rows + (end - begin) * d, block.begin());
-    for (int64_t j = 0; j < d; j++)
-      for (int64_t i = 0; i < L; i++)
-        rows[j * L + i] = i < end - begin ? block[i * d + j] : NAN;
+  bool is_in_excluded_group(int32_t row) const {
+    return excluded_group >= 0 && uint64_t(row) < uint64_t(all->n_groups) &&
+           all->groups[row] == excluded_group;
   }
 };
 

@@ -4,12 +4,12 @@
 Leaves that touch the ball of the neighbors at its rim hold hardly any of them, and in many inputs
 they are most of those that an exact search opens. This one opens a leaf only if its squared
 distance is at most `reach` times that of the farthest neighbor so far, nearest first, and compares
-points in half a byte per input, then in a byte (see `_core/approximate.h` and `near_search.h`). The
-reach is the least that finds `CHOSEN_RECALL` of the neighbors of some rows, without themselves, and
-`recall` is measured on others. A reach rather than a number of leaves, because it serves as well
-for other numbers of neighbors, in sparse regions, and around points that are left out. Distances
-and their order are exact, as is the search within a radius. What is found depends on the rows, the
-metric and the query alone.
+points in half a byte per input, then in a byte (see `_core/approximate.h`). The reach is the least
+that finds `CHOSEN_RECALL` of the neighbors of some rows, without themselves, and `recall` is
+measured on others. A reach rather than a number of leaves, because it serves as well for other
+numbers of neighbors, in sparse regions, and around points that are left out. Distances and their
+order are exact, as is the search within a radius. What is found depends on the rows, the metric and
+the query alone.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ FEW_INPUTS = 4
 
 
 class Codes(NamedTuple):
-    """The points of a tree, and its boxes, in few bits: see `_core/half_codes.h`."""
+    """The points of a tree, and its boxes, in few bits: see `_core/approximate.h`."""
 
     halves: NDArray[np.uint8]  # (n_leaves, d, LEAF_SIZE / 2)
     points: NDArray[np.uint8]  # (n_leaves, LEAF_SIZE, d)

@@ -31,20 +31,20 @@ OPTIONS = ("--std=c++17", "-default-device", "-diag-suppress=177")
 
 _FOLDERS = (Path(__file__).parent / "source", Path(_core.__file__).parent)
 
-_NUMBERS = ("numbers.cuh", "formulas.h", "losses.h", "predictive.h", "threads.cuh")
-_WARP = (*_NUMBERS, "problem.cuh", "general.cuh", "warp_system.cuh")
-_SYSTEM = ("problem.cuh", "tiles.cuh", "cholesky.cuh", "gathered.cuh", "system.cuh")
+_NUMBERS = ("threads.cuh", "numbers.cuh", "formulas.h", "losses.h", "problem.h", "problem.cuh")
+_WARP = (*_NUMBERS, "warp_system.cuh")
+_SYSTEM = ("cholesky.cuh", "system.cuh")
 
 #: The files of each module, in the order in which they need each other.
 PARTS = {
-    "predict": (*_NUMBERS, *_SYSTEM, "general.cuh", "predict_kernel.cuh"),
+    "predict": (*_NUMBERS, *_SYSTEM, "predict_kernel.cuh"),
     "warp_predict": (*_WARP, "warp_predict_kernel.cuh"),
-    "warp_score": (*_WARP, "warp_score.cuh", "warp_score_kernel.cuh"),
-    "coefficients": (*_NUMBERS, *_SYSTEM, "general.cuh", "coefficients_kernel.cuh"),
-    "score": (*_NUMBERS, *_SYSTEM, "score.cuh", "general.cuh", "score_kernel.cuh"),
+    "warp_score": (*_WARP, "warp_score.cuh"),
+    "coefficients": (*_NUMBERS, *_SYSTEM, "coefficients_kernel.cuh"),
+    "score": (*_NUMBERS, *_SYSTEM, "score.cuh"),
     "dense": ("numbers.cuh", "formulas.h", "dense_kernel.cuh"),
-    "search": ("threads.cuh", "tree.cuh", "search.cuh"),
-    "coarse": ("threads.cuh", "tree.cuh", "coarse.cuh"),
+    "search": ("threads.cuh", "tree.h", "tree.cuh", "search.cuh"),
+    "coarse": ("threads.cuh", "tree.h", "tree.cuh", "coarse.cuh"),
 }
 
 

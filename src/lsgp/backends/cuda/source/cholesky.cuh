@@ -1,21 +1,120 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cholesky factor of one matrix by the threads of a block, panel by panel.
+// Cholesky factor of one matrix by the threads of a block, panel by panel, in the layout of
+// _core/cholesky.h: the lower triangle by tiles of 4 x 4, one after another in each tile row,
+// right-hand sides as tile rows below it. In shared memory there are 4 numbers to spare between tiles,
+// so that 8 tiles that are one after another, or one below another, lie in different banks.
 #pragma once
 
 namespace lsgp {
 
+constexpr int TILE_STRIDE = LSGP_MATRIX_SHARED ? 20 : 16;
+
+// Numbers of elements: shared memory has few.
+#if LSGP_MATRIX_SHARED
+typedef int Place;
+#else
+typedef long long Place;
+#endif
+
+template <class T> struct Triangle {
+  T *data;
+  int n_tiles;      // tile rows of the matrix
+  int n_rhs_tiles;  // tile rows of right-hand sides below it
+  int most_tiles;   // tile rows of the matrix that there is room for, before the right-hand sides
+
+  // Right-hand sides do not follow the last row in use but all that there is room for: with it, the
+  // compiler of CUDA finds more use for registers, and large systems are solved faster.
+  T *row(int I) const {
+    const Place most = most_tiles, above = I < n_tiles
+        ? Place(I) * (I + 1) / 2
+        : most * (most + 1) / 2 + (I - n_tiles) * most;
+    return data + TILE_STRIDE * above;
+  }
+  T *tile(int I, int J) const { return row(I) + TILE_STRIDE * J; }
+  // Column k of a tile row begins here.
+  static int column(int k) { return k / TILE * TILE_STRIDE + k % TILE * TILE; }
+};
+
+// The tiles (I, J), J <= I, of the tile rows from `first_row` to behind `last_row`, columns from
+// `first` to behind `n_columns`: one of them each `step`, as this thread's share.
+struct TileWalk {
+  int first, last_row, n_columns, step, I, J;
+
+  TileWalk(int first, int first_row, int last_row, int n_columns, int start, int step)
+      : first(first), last_row(last_row), n_columns(n_columns), step(step), I(first_row), J(first) {
+    advance(start);
+  }
+  bool is_there() const { return I < last_row; }
+  void next() { advance(step); }
+
+ private:
+  void advance(int n) {
+    J += n;
+    for (; I < last_row; I++) {
+      const int behind = I + 1 < n_columns ? I + 1 : n_columns;
+      if (J < behind) return;
+      J -= behind - first;
+    }
+  }
+};
+
+// All tiles of a triangle, shared by all threads: tile number t is in row (sqrt(8 t + 1) - 1) / 2.
+struct TriangleWalk {
+  int n_tiles, number, I, J;
+
+  explicit TriangleWalk(int n_tiles) : n_tiles(n_tiles), number(rank()) { find(); }
+  bool is_there() const { return I < n_tiles; }
+  void next() {
+    number += n_threads();
+    find();
+  }
+
+ private:
+  void find() {
+    I = int((sqrt(float(8 * number + 1)) - 1.f) * 0.5f);
+    J = number - I * (I + 1) / 2;
+    if (J < 0) J += I--;
+    else if (J > I) J -= ++I;
+  }
+};
+
+// The first N columns of a tile.
+template <int N = TILE, class T> inline void load_tile(T *c, const T *tile) {
+#pragma unroll
+  for (int b = 0; b < N; b++) {
+    const Four<T> column = load_four(tile + b * TILE);
+#pragma unroll
+    for (int a = 0; a < TILE; a++) c[b * TILE + a] = column.at[a];
+  }
+}
+
+template <int N = TILE, class T> inline void store_tile(T *tile, const T *c) {
+#pragma unroll
+  for (int b = 0; b < N; b++) {
+    Four<T> column;
+#pragma unroll
+    for (int a = 0; a < TILE; a++) column.at[a] = c[b * TILE + a];
+    *reinterpret_cast<Four<T> *>(tile + b * TILE) = column;
+  }
+}
+
+// c -= x yᵀ over one tile each, of the first N columns.
+template <int N = TILE, class T> inline void subtract_product(T *c, const T *x, const T *y) {
+#pragma unroll
+  for (int k = 0; k < TILE; k++) {
+    const Four<T> left = load_four(x + k * TILE);
+    const Several<T, N> right = load_several<N>(y + k * TILE);
+#pragma unroll
+    for (int b = 0; b < N; b++)
+#pragma unroll
+      for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * right.at[b];
+  }
+}
+
 constexpr int PANEL = 4;  // tile columns
 // Tiles for each thread from which on four of them are updated at a time, if there are registers for
 // it: where only one block fits a multiprocessor and no gradient is asked for (LSGP_ALONE) they are
-// there. On an H200, float32, million solves a second: m = 256 1.79 without and 1.92 with it (.94 and
-// .89 with gradients), 192 4.2 and 2.8. What did not help there, when it was 1.92: more threads (384:
-// 1.79, 512: 1.50), the matrix in registers (1.41: each read of a panel is for fewer products), warps
-// that take the next blocks when they are done with others (1.79), two rows a thread in `solve_rows`
-// (1.88), a grid of as many blocks as there are multiprocessors (the same). When it was 1.99: the next
-// query's matrix assembled over panels that are done with, by warps that wait (1.87), the diagonal
-// block by each lane alone, without exchanges (by a fifth), a warp ahead that does not wait for the rows
-// of others (-1 %), the last blocks to the warp that shares its scheduler (-1 %), panels of full width
-// set apart in `solve_rows` (-.6 %).
+// there.
 constexpr int MANY_TILES = 2;
 
 // The diagonal block of a panel, by one warp. All other warps wait for it, so what counts is how
@@ -87,9 +186,8 @@ template <class T> inline void solve_rows(const Triangle<T> &A, int begin, int e
   }
 }
 
-// Products in a row of the loops over a panel, in `update_tiles` and in `update_block`. From shared
-// memory two are faster than all four and than one (m = 256: 2.04, 2.02, 2.02; 192: 4.35, 4.25), from the
-// device's four (m = 1,024: .0163 with two, .0187).
+// Products in a row of the loops over a panel, in `update_tiles` and in `update_block`: from shared
+// memory two are faster than all four and than one, from the device's four.
 constexpr int IN_A_ROW = LSGP_MATRIX_SHARED ? 2 : PANEL;
 
 // What a panel of full width, from tile column `begin` on, subtracts from the tiles of a walk.
@@ -106,39 +204,19 @@ template <class T> inline void update_tiles(const Triangle<T> &A, int begin, Til
 }
 
 // As `update_tiles`, of the lower triangle of the tile rows from `end` to `next`, by one warp that
-// others wait for: each lane has half of a tile (m = 256: 1.92 instead of 1.83).
+// others wait for: each lane has half of a tile.
 template <class T> inline void update_diagonal(const Triangle<T> &A, int begin, int end, int next) {
   constexpr int HALF = TILE / 2;
-  const int lane = rank() % lane_width(), right = lane % 2 * HALF;
-  for (TileWalk at(end, end, next, next, lane / 2, lane_width() / 2); at.is_there(); at.next()) {
+  const int lane = rank() % WARP, right = lane % 2 * HALF;
+  for (TileWalk at(end, end, next, next, lane / 2, WARP / 2); at.is_there(); at.next()) {
     T c[TILE * HALF];
     T *tile = A.tile(at.I, at.J) + right * TILE;
     const T *x = A.tile(at.I, begin), *y = A.tile(at.J, begin) + right;
-#pragma unroll
-    for (int b = 0; b < HALF; b++) {
-      const Four<T> column = load_four(tile + b * TILE);
-#pragma unroll
-      for (int a = 0; a < TILE; a++) c[b * TILE + a] = column.at[a];
-    }
+    load_tile<HALF>(c, tile);
 #pragma unroll
     for (int s = 0; s < PANEL; s++)
-#pragma unroll
-      for (int k = 0; k < TILE; k++) {
-        const int place = s * TILE_STRIDE + k * TILE;
-        const Four<T> left = load_four(x + place);
-        const Two<T> top = *reinterpret_cast<const Two<T> *>(y + place);
-#pragma unroll
-        for (int b = 0; b < HALF; b++)
-#pragma unroll
-          for (int a = 0; a < TILE; a++) c[b * TILE + a] -= left.at[a] * top.at[b];
-      }
-#pragma unroll
-    for (int b = 0; b < HALF; b++) {
-      Four<T> column;
-#pragma unroll
-      for (int a = 0; a < TILE; a++) column.at[a] = c[b * TILE + a];
-      *reinterpret_cast<Four<T> *>(tile + b * TILE) = column;
-    }
+      subtract_product<HALF>(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
+    store_tile<HALF>(tile, c);
   }
 }
 
@@ -184,57 +262,22 @@ template <class T> inline void update_block(const Triangle<T> &A, int begin, int
     if (is_there[e]) store_tile(tiles[e], c[e]);
 }
 
-// Blocks of 2 x 2 tiles of the tile rows from `first_row` on: down the columns, where blocks one below
-// another lie in different banks.
-struct BlockWalk {
-  int first_row, n_rows, n_columns, J, offset;  // rows behind the first of the column
-
-  // Go on to the next columns if the offset is behind this one.
-  bool find() {
-    int top = J > first_row ? J : first_row;
-    while (J < n_columns && top + offset >= n_rows) {
+// As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, by blocks of
+// 2 x 2 tiles: down the columns, where blocks one below another lie in different banks.
+template <class T>
+inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_row, int start,
+                          int step) {
+  const int n_rows = A.n_tiles + A.n_rhs_tiles;
+  int J = first, top = first_row;
+#pragma unroll 1
+  for (int offset = 2 * start;; offset += 2 * step) {  // rows behind the first of the columns
+    while (J < A.n_tiles && top + offset >= n_rows) {
       offset -= (n_rows - top + 1) / 2 * 2;
       J += 2;
       top = J > first_row ? J : first_row;
     }
-    return J < n_columns;
-  }
-  int I() const { return (J > first_row ? J : first_row) + offset; }
-};
-
-// As `update_tiles`, of the tile rows from `first_row` on and the columns from `first` on, PANEL before
-// it, by blocks. Where few of them are left for a last turn, which all others would wait for, each
-// thread takes a tile (m = 256: 2.04 instead of 2.01).
-template <class T>
-inline void update_blocks(const Triangle<T> &A, int begin, int first, int first_row, int start,
-                          int step) {
-  const int n = A.n_tiles, n_rows = n + A.n_rhs_tiles;
-  const int height = (n_rows - first_row + 1) / 2, n_left = (n - first_row + 1) / 2;
-  const int total = (PANEL / 2 + n_left) * height - n_left * (n_left - 1) / 2;
-  int n_turns = total / step;
-  const int rest = total - n_turns * step;
-  const bool by_tiles = 4 * rest <= step;
-  if (!by_tiles) n_turns++;
-  BlockWalk at = {first_row, n_rows, n, first, 2 * start};
-#pragma unroll 1
-  for (int turn = 0; turn < n_turns && at.find(); turn++, at.offset += 2 * step)
-    update_block(A, begin, at.I(), at.J);
-  if (!by_tiles) return;
-#pragma unroll 1
-  for (int own = start; own < 4 * rest; own += step) {
-    BlockWalk last = {first_row, n_rows, n, first, 2 * (n_turns * step + own / 4)};
-    last.find();
-    const int e = own % 4, I = last.I() + e % 2, J = last.J + e / 2;
-    if (I < n_rows && J < n && J <= I) {
-      T c[TILE_SIZE];
-      T *tile = A.tile(I, J);
-      const T *x = A.tile(I, begin), *y = A.tile(J, begin);
-      load_tile(c, tile);
-#pragma unroll 1
-      for (int s = 0; s < PANEL; s++)
-        subtract_product(c, x + s * TILE_STRIDE, y + s * TILE_STRIDE);
-      store_tile(tile, c);
-    }
+    if (J >= A.n_tiles) return;
+    update_block(A, begin, top + offset, J);
   }
 }
 
@@ -258,7 +301,7 @@ template <class T> struct Pivots {
 // [E3] Factor in place, right-hand sides included. While the other warps update what is behind a
 // panel, the first one is ahead of them: it factors the diagonal block of the next.
 template <class T> void factor(const Triangle<T> &A, T smallest, bool &failed, T &least) {
-  const int n = A.n_tiles, width = lane_width();
+  const int n = A.n_tiles, width = WARP;
   const bool is_ahead = rank() < width, is_alone = n_threads() == width;
   if (is_ahead) factor_block(A, 0, PANEL < n ? PANEL : n, smallest, failed, least);
   for (int begin = 0, end = 0; end < n || begin == 0; begin += PANEL) {
@@ -290,12 +333,8 @@ template <class T> void solve_transposed(const Triangle<T> &A, T *x, int n, int 
       T *own = x + (long long)s * stride;
       T known[TILE];
 #pragma unroll
-      for (int a = TILE - 1; a >= 0; a--) {
-        T value = own[I * TILE + a];
-#pragma unroll
-        for (int b = a + 1; b < TILE; b++) value -= L[a * TILE + b] * known[b];
-        known[a] = value * L[a * TILE + a];
-      }
+      for (int a = 0; a < TILE; a++) known[a] = own[I * TILE + a];
+      solve_column(known, L);
       for (int k = rank(); k < I * TILE; k += n_threads()) {
         const Four<T> column = load_four(row + Triangle<T>::column(k));
         T value = own[k];
@@ -306,16 +345,8 @@ template <class T> void solve_transposed(const Triangle<T> &A, T *x, int n, int 
     }
     __syncthreads();
     // Now nobody needs what was there: each thread has its part of the update.
-    for (int s = rank(); s < n; s += n_threads()) {
-      T *own = x + (long long)s * stride + I * TILE;
-#pragma unroll
-      for (int a = TILE - 1; a >= 0; a--) {
-        T value = own[a];
-#pragma unroll
-        for (int b = a + 1; b < TILE; b++) value -= L[a * TILE + b] * own[b];
-        own[a] = value * L[a * TILE + a];
-      }
-    }
+    for (int s = rank(); s < n; s += n_threads())
+      solve_column(x + (long long)s * stride + I * TILE, L);
   }
   __syncthreads();
 }

@@ -8,34 +8,12 @@
 namespace lsgp {
 
 constexpr int ROWS = 4;  // of a leaf
-constexpr int MOST_LOOKED_THROUGH = 4096;
 constexpr int NO_ROOM = -2;  // in place of the first unit: the host is to look for them
-
-struct CoarseTree {
-  Tree tree;
-  const double *means;          // (n_nodes, d), in units
-  const double *squared_radii;  // (n_nodes,)
-  const int *places;            // (n,) of each row in the order
-  long long n;                  // rows: node i is unit n + i
-
-  int rows_of(int first_leaf, int n_leaves) const {
-    const long long begin = (long long)first_leaf * ROWS, end = begin + (long long)n_leaves * ROWS;
-    return int((end < n ? end : n) - begin);
-  }
-};
 
 struct Node {
   int number, first_leaf, n_leaves;
   int is_near;  // whether its mean is within the limit
 };
-
-// Leaves in the left half of a complete tree with n_leaves > 1, as in _core/tree.h.
-inline int n_leaves_left(int n_leaves) {
-  int half = 1;
-  while (4LL * half < n_leaves) half *= 2;
-  const int rest = n_leaves - 2 * half;
-  return half + (rest < half ? rest : half);
-}
 
 // Nodes that may be opened, in no order, in the shared memory of a warp.
 struct Open {
@@ -53,21 +31,20 @@ struct Open {
     }
     count++;
   }
-  // The place of the widest, of equals the smallest number; -1 if there is none with any width.
-  int widest() const {
-    double best = 0;
-    int its_number = 0x7fffffff, place = -1;
-    for (int e = lane; e < count; e += WARP)
-      if (width[e] > best || (width[e] == best && number[e] < its_number && best > 0))
-        best = width[e], its_number = number[e], place = e;
-    for (int o = WARP / 2; o; o >>= 1) {
-      const double other = __shfl_xor_sync(ALL_LANES, best, o);
-      const int other_number = __shfl_xor_sync(ALL_LANES, its_number, o),
-                other_place = __shfl_xor_sync(ALL_LANES, place, o);
-      if (other > best || (other == best && other_number < its_number))
-        best = other, its_number = other_number, place = other_place;
+  struct Widest {
+    double width;
+    int number, place;
+    // Of equals the smaller number.
+    static Widest of(Widest a, Widest b) {
+      return b.width > a.width || (b.width == a.width && b.number < a.number) ? b : a;
     }
-    return place;
+  };
+  // The place of the widest; -1 if there is none with any width.
+  int widest() const {
+    Widest best = {0, 0x7fffffff, -1};
+    for (int e = lane; e < count; e += WARP)
+      if (width[e] > 0) best = Widest::of(best, {width[e], number[e], e});
+    return reduce_lanes(best, Widest::of).place;
   }
   void remove(int place) {
     __syncwarp();  // all have read it
@@ -83,6 +60,7 @@ struct Open {
 
 struct CoarseWalk {
   const CoarseTree &coarse;
+  const LeafPositions &positions;
   const Query &query;
   const double squared_limit;
   const int place;  // of the row that is left out, -1: none
@@ -106,14 +84,13 @@ struct CoarseWalk {
         if (widest < 0) break;
         node = {open.number[widest], open.first_leaf[widest], open.n_leaves[widest],
                 open.distance[widest] <= squared_limit};
-        const int n_inside =
-            coarse.tree.is_leaf(node.number) ? coarse.rows_of(node.first_leaf, node.n_leaves) : 2;
+        const int n_inside = positions.is_leaf(node.number) ? n_rows(node) : 2;
         if (n_units + n_inside - node.is_near > found.k) break;
         open.remove(widest);
         n_units -= node.is_near;
       }
       __syncwarp();
-      if (coarse.tree.is_leaf(node.number))
+      if (positions.is_leaf(node.number))
         add_rows(node.first_leaf);
       else
         consider(2 * node.number + 1, node.first_leaf, node.n_leaves, 2);
@@ -125,24 +102,20 @@ struct CoarseWalk {
  private:
   // One node, or the two halves of one, whose leaves begin here.
   void consider(int number, int first_leaf, int n_leaves, int n_nodes) {
-    const int d = coarse.tree.d, own = number + (n_nodes == 2 ? found.lane % 2 : 0);
-    const double *box = coarse.tree.boxes + (long long)own * 2 * d,
-                 *mean = coarse.means + (long long)own * d;
+    const int d = int(coarse.tree.d), own = number + (n_nodes == 2 ? found.lane % 2 : 0);
+    const double *box = coarse.tree.box(own), *mean = coarse.means + (long long)own * d;
     double from_box = 0, from_mean = 0, unscaled = 0;
     for (int j = 0; j < d; j++) {
-      const double below = box[j] - query.z[j], above = query.z[j] - box[d + j];
-      double gap = below > above ? below : above;
-      gap = gap > 0 ? gap : 0;
-      from_box = plus(from_box, product(gap, gap));
-      const double in_inputs = product(gap, query.unit[j]);
-      unscaled = plus(unscaled, product(in_inputs, in_inputs));
-      gap = mean[j] - query.z[j];
-      from_mean = plus(from_mean, product(gap, gap));
+      const double gap = gap_to_box(box[j], box[d + j], query.z[j]);
+      from_box = __dadd_rn(from_box, product(gap, gap));
+      const double in_inputs = product(gap, query.all->unit[j]), away = mean[j] - query.z[j];
+      unscaled = __dadd_rn(unscaled, product(in_inputs, in_inputs));
+      from_mean = __dadd_rn(from_mean, product(away, away));
     }
     const double radius = coarse.squared_radii[own];
     double width = radius > 0 ? (from_box > 0 ? radius / from_mean : INFINITY) : 0;
     if (unscaled < query.squared_radius) width = INFINITY;
-    const int left = n_nodes == 2 ? n_leaves_left(n_leaves) : n_leaves;
+    const int left = n_nodes == 2 ? int(n_leaves_left(n_leaves)) : n_leaves;
     for (int c = 0; c < n_nodes; c++) {
       const double its_box = from_lane(from_box, c), its_mean = from_lane(from_mean, c),
                    its_width = from_lane(width, c);
@@ -178,29 +151,29 @@ struct CoarseWalk {
   void add(bool passes, double distance, int unit) {
     found.add(passes, distance, unit);
     __syncwarp();
-    if (found.count > found.size - WARP) found.keep_nearest(coarse.tree.d);
+    if (found.count > found.size - WARP) found.keep_nearest(int(coarse.tree.d));
   }
+
+  int n_rows(const Node &node) const { return int(coarse.n_rows(node.first_leaf, node.n_leaves)); }
 
   bool holds_excluded(const Node &node) const {
     const long long begin = (long long)node.first_leaf * ROWS;
-    const int count = coarse.rows_of(node.first_leaf, node.n_leaves);
+    const int count = n_rows(node);
     if (place >= begin && place < begin + count) return true;
     if (query.excluded_group < 0) return false;
     if (count > MOST_LOOKED_THROUGH) return true;
     for (int i = 0; i < count; i += WARP) {
       const int row = i + found.lane < count ? coarse.tree.order[begin + i + found.lane] : -1;
-      const bool is_own =
-          row >= 0 && row < query.n_groups && query.groups[row] == query.excluded_group;
-      if (ballot(is_own)) return true;
+      if (ballot(query.is_in_excluded_group(row))) return true;
     }
     return false;
   }
 
   void add_rows(int leaf) {
-    const int d = coarse.tree.d, p = found.lane % ROWS;
+    const int d = int(coarse.tree.d), p = found.lane % ROWS;
     const double *point = coarse.tree.leaves + (long long)leaf * d * ROWS + p;
     const int row = coarse.tree.order[(long long)leaf * ROWS + p];
-    const double own = query.distance(point, d, ROWS);
+    const double own = squared_distance(query, point, d, ROWS);
     const bool passes =
         found.lane < ROWS && query.admits(row, point, d, ROWS) && own <= squared_limit;
     n_units += n_set(ballot(passes));
@@ -228,8 +201,10 @@ extern "C" __global__ void find_units(
   double *widths = distances + n_warps * n_found, *away = widths + n_warps * n_open;
   int *numbers = reinterpret_cast<int *>(away + n_warps * n_open);
   int *of_open = numbers + n_warps * n_found + 3 * warp * n_open;
-  const lsgp::CoarseTree coarse = {lsgp::Tree(leaves, order, boxes, n_leaves, d), means,
-                                   squared_radii, places, n};
+  const lsgp::CoarseTree coarse = {
+      {leaves, order, boxes, n_leaves, d, lsgp::ROWS}, means, squared_radii, places, n};
+  const lsgp::LeafPositions positions(n_leaves);
+  const lsgp::Exclusions exclusions = {rows, radii, unit, groups, query_groups, n_groups};
   for (long long turn = (long long)blockIdx.x * n_warps + warp; turn < n_queries;
        turn += (long long)gridDim.x * n_warps) {
     const long long q = turns ? turns[turn] : turn;
@@ -239,14 +214,13 @@ extern "C" __global__ void find_units(
         units[q * m + r] = r < n_nearest ? nearest[q * n_nearest + r] : -1;
       continue;
     }
-    const int excluded = rows ? rows[q] : -1;
-    const lsgp::Query query = {queries + q * d, nullptr, unit, groups, n_groups, excluded,
-                               groups ? query_groups[q] : -1, radii ? radii[q] * radii[q] : 0};
+    const lsgp::Query query(queries, q, d, nullptr, exclusions);
+    const int excluded = query.excluded_row;
     lsgp::Found found = {distances + warp * n_found, numbers + warp * n_found, lane, n_found, m,
                          0, INFINITY, INFINITY, 0x7fffffff};
     lsgp::Open open = {widths + warp * n_open, away + warp * n_open, of_open, of_open + n_open,
                        of_open + 2 * n_open, lane, n_open, 0};
-    lsgp::CoarseWalk walk = {coarse, query, limit,
+    lsgp::CoarseWalk walk = {coarse, positions, query, limit,
                              excluded >= 0 && excluded < n ? places[excluded] : -1,
                              found, open, stacks + warp * lsgp::LARGEST_DEPTH, 0, 0, true};
     const bool has_room = walk.run();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What formulas.h and losses.h ask of a number, on a device; pasted before them. In single precision
-// the special function units are as exact as the formulas need: exp and sqrt are off by 2 units in
-// the last place, and exp by the rounding of its argument. In double precision both are off by less
-// than 2 units too; the library's, which know every special case, have twice the instructions, and
-// are there once for each entry of a matrix that is in registers.
+// What formulas.h, losses.h and problem.h ask of a number, on a device, pasted before them; and
+// small tiles of numbers. In single precision the special function units are as exact as the
+// formulas need: exp and sqrt are off by 2 units in the last place, and exp by the rounding of its
+// argument. In double precision both are off by less than 2 units too; the library's, which know
+// every special case, have twice the instructions, and are there once for each entry of a matrix
+// that is in registers.
 #pragma once
-
-#define LSGP_ON_DEVICE
 
 #ifndef LSGP_EMULATED
 namespace std {  // what losses.h calls by this name
@@ -37,19 +36,13 @@ inline double exp(double x) {
   const double rounder = 6755399441055744.;  // 1.5 * 2^52: what is added to it is rounded
   const double shifted = fma(x, 1.4426950408889634, rounder), n = shifted - rounder;
   const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.6931471803691238, x));
-  double sum = 2.08767569878681e-09;  // 1 / 12!
-  sum = fma(sum, r, 2.505210838544172e-08);
-  sum = fma(sum, r, 2.755731922398589e-07);
-  sum = fma(sum, r, 2.7557319223985893e-06);
-  sum = fma(sum, r, 2.48015873015873e-05);
-  sum = fma(sum, r, 0.0001984126984126984);
-  sum = fma(sum, r, 0.001388888888888889);
-  sum = fma(sum, r, 0.008333333333333333);
-  sum = fma(sum, r, 0.041666666666666664);
-  sum = fma(sum, r, 0.16666666666666666);
-  sum = fma(sum, r, 0.5);
-  sum = fma(sum, r, 1.);
-  sum = fma(sum, r, 1.);
+  constexpr double SERIES[] = {  // from 1 / 12! on
+      2.08767569878681e-09, 2.505210838544172e-08, 2.755731922398589e-07, 2.7557319223985893e-06,
+      2.48015873015873e-05, 0.0001984126984126984, 0.001388888888888889, 0.008333333333333333,
+      0.041666666666666664, 0.16666666666666666, 0.5, 1., 1.};
+  double sum = SERIES[0];
+#pragma unroll
+  for (int i = 1; i < 13; i++) sum = fma(sum, r, SERIES[i]);
   return __hiloint2double(__double2hiint(sum) + (__double2loint(shifted) << 20),
                           __double2loint(sum));
 }
@@ -76,23 +69,59 @@ inline float inverse_sqrt(float x) {
 inline double inverse_sqrt(double x) { return rsqrt(x); }
 #endif
 
-template <class T> struct Digits;
-template <> struct Digits<float> {
-  static constexpr float epsilon = 1.1920928955078125e-07f;
+// Numbers that are read and written at once.
+template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Several {
+  T at[N];
 };
-template <> struct Digits<double> {
-  static constexpr double epsilon = 2.220446049250313e-16;
-};
+template <class T> using Four = Several<T, 4>;
+template <int N, class T> inline Several<T, N> load_several(const T *p) {
+  return *reinterpret_cast<const Several<T, N> *>(p);
+}
+template <class T> inline Four<T> load_four(const T *p) { return load_several<4>(p); }
 
-// Four numbers that are read and written at once.
-template <class T> struct alignas(16) Four {
-  T at[4];
-};
-template <class T> struct alignas(2 * sizeof(T)) Two {
-  T at[2];
-};
-template <class T> inline Four<T> load_four(const T *p) {
-  return *reinterpret_cast<const Four<T> *>(p);
+constexpr int TILE = 4, TILE_SIZE = 16;  // by columns
+
+// Of a diagonal tile, whose diagonal keeps 1/L. A pivot that is not a finite number above
+// `smallest` is a failure, and work goes on with 1; `least` becomes the least of the others.
+template <class T> inline void factor_tile(T *c, T smallest, bool &failed, T &least) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+    T pivot = c[b * TILE + b];
+#pragma unroll
+    for (int k = 0; k < b; k++) pivot -= c[k * TILE + b] * c[k * TILE + b];
+    const bool good = pivot > smallest && pivot - pivot == T(0);
+    failed = failed || !good;
+    least = good && pivot < least ? pivot : least;
+    const T inverse = good ? inverse_sqrt(pivot) : T(1);
+    c[b * TILE + b] = inverse;
+#pragma unroll
+    for (int a = b + 1; a < TILE; a++) {
+      T value = c[b * TILE + a];
+#pragma unroll
+      for (int k = 0; k < b; k++) value -= c[k * TILE + a] * c[k * TILE + b];
+      c[b * TILE + a] = value * inverse;
+    }
+  }
+}
+
+// x <- x L⁻ᵀ for a factored diagonal tile.
+template <class T> inline void solve_row(T *x, const T *L) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+#pragma unroll
+    for (int k = 0; k < b; k++) x[b] -= x[k] * L[k * TILE + b];
+    x[b] *= L[b * TILE + b];
+  }
+}
+
+// x <- L⁻ᵀ x, likewise.
+template <class T> inline void solve_column(T *x, const T *L) {
+#pragma unroll
+  for (int a = TILE - 1; a >= 0; a--) {
+#pragma unroll
+    for (int b = a + 1; b < TILE; b++) x[a] -= L[a * TILE + b] * x[b];
+    x[a] *= L[a * TILE + a];
+  }
 }
 
 }  // namespace lsgp

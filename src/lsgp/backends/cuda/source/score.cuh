@@ -22,12 +22,6 @@ template <class T> struct LocalScore : LocalSystem<T> {
   T &by_misfit(int j) const { return space.column[3 * problem.t + j]; }
   T *by_trend() const { return space.diagonal; }
 
-  // What the noise of an observation at the query is multiplied by [E7]: h where weights are k/h.
-  double noise_unit() const {
-    if (!problem.normalize) return 1;
-    return std::sqrt(h2 > 0 ? double(h2) : 1.0) * problem.mean_lengthscale;
-  }
-
   // The loss, its mean over the t columns, and the partners u, v of [E8].
   double evaluate(Objective objective, const T *observed, T target_noise) {
     const int t = problem.t, n_apart = problem.n_apart();
@@ -35,7 +29,8 @@ template <class T> struct LocalScore : LocalSystem<T> {
     ColumnLoss total = {};
     for (int j = rank(); j < t; j += n_threads()) {
       const ColumnLoss L = column_loss(problem, objective, observed[j] - this->mean(j), tau2,
-                                       target_noise, noise_unit(), misfit(j), n_effective);
+                                       target_noise, problem.noise_unit(h2), misfit(j),
+                                       n_effective);
       by_mean(j) = T(L.by_mean);
       by_misfit(j) = T(L.by_misfit);
       total.value += L.value;
@@ -152,13 +147,13 @@ template <class T> struct LocalScore : LocalSystem<T> {
     for (int k = warp(); k < problem.d; k += n_warps()) {
       T sum = moment(beta(), k) * moment(beta_partner(), k);
       for (int j = 0; j < problem.t; j++) sum += moment(alpha(j), k) * moment(alpha_partner(j), k);
-      if (rank() % lane_width() == 0) space.slopes[k] = sum;
+      if (rank() % WARP == 0) space.slopes[k] = sum;
     }
     __syncthreads();
   }
   T moment(const T *x, int k) const {
     T sum = 0;
-    for (int i = rank() % lane_width(); i < rows; i += lane_width())
+    for (int i = rank() % WARP; i < rows; i += WARP)
       sum += x[i] * space.z[k * space.capacity + i];
     return reduce_lanes(sum, Sum{});
   }
@@ -225,3 +220,26 @@ template <class T> struct LocalScore : LocalSystem<T> {
 };
 
 }  // namespace lsgp
+
+// Loss of predicting each target row from its neighbors, and its gradient [E8].
+extern "C" __global__ void score(
+    LSGP_PROBLEM_ARGUMENTS(T), const int *targets, const int *neighbors, long long n_queries,
+    int m, int objective, T *scratch, long long n_scratch, long long n_vectors, double *loss,
+    double *gradient, int *status) {
+  LSGP_WORKSPACE(1 + t, true);
+  for (long long q = blockIdx.x; q < n_queries; q += gridDim.x) {
+    const long long row = targets[q];
+    lsgp::LocalScore<T> system(problem, space);
+    system.gather(X + row * d, neighbors + q * m, m);
+    const int code = system.solve();
+    system.back_substitute(1 + t);
+    const double value =
+        system.evaluate(lsgp::Objective(objective), y + row * t, noise[row]);
+    system.differentiate(gradient + q * (d + lsgp::N_SHARED_PARAMETERS));
+    if (lsgp::rank() == 0) {
+      loss[q] = value;
+      status[q] = code;
+    }
+    __syncthreads();
+  }
+}

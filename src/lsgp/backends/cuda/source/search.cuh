@@ -16,18 +16,20 @@ struct Postponed {
 // IS_NEAREST: the k nearest; else all within found.last_distance, or their number alone if there is
 // no room for them.
 template <bool IS_NEAREST>
-inline void search(const Tree &tree, const Query &query, Found &found, Postponed *stack) {
-  const int d = tree.d, lane = found.lane;
+inline void search(const Tree &tree, const LeafPositions &positions, const Query &query,
+                   Found &found, Postponed *stack) {
+  const int d = int(tree.d), lane = found.lane;
   int height = 0;
   double distance = 0;
   long long node = 0;
   while (true) {
-    while (distance <= found.limit && !tree.is_leaf(node)) {
+    while (distance <= found.limit && !positions.is_leaf(node)) {
       const double *box = tree.boxes + (2 * node + 1) * 2 * d;  // of both children, one after another
       double near = 0, far = 0;
       const bool is_shared = d > FEW_INPUTS;
       for (int j = is_shared ? lane : 0; j < d; j += is_shared ? WARP : 1) {
-        const double left = query.gap_to_box(box, j, d), right = query.gap_to_box(box + 2 * d, j, d);
+        const double left = gap_to_box(query, box, j, d),
+                     right = gap_to_box(query, box + 2 * d, j, d);
         near += left * left;
         far += right * right;
       }
@@ -46,11 +48,11 @@ inline void search(const Tree &tree, const Query &query, Found &found, Postponed
       distance = near;
     }
     if (distance <= found.limit) {
-      const long long leaf = tree.position(node);
+      const long long leaf = positions(node);
       const double *points = tree.leaves + leaf * d * LEAF;
       for (int begin = 0; begin < LEAF; begin += WARP) {
         const int p = begin + lane, row = tree.order[leaf * LEAF + p];
-        const double own = query.distance(points + p, d, LEAF);
+        const double own = squared_distance(query, points + p, d, LEAF);
         const bool is_before = own < found.last_distance ||
                                (own == found.last_distance && (!IS_NEAREST || row < found.last_row));
         found.add(is_before && query.admits(row, points + p, d, LEAF), own, row);
@@ -77,21 +79,22 @@ extern "C" __global__ void home(const double *boxes, long long n_leaves, int d,
                                 int *leaf) {
   const long long q = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (q >= n_queries) return;
-  const lsgp::Tree tree(nullptr, nullptr, boxes, n_leaves, d);
-  const lsgp::Query query = {queries + q * d, factor, nullptr, nullptr, 0, -1, -1, 0};
+  const lsgp::LeafPositions positions(n_leaves);
+  const lsgp::Query query(queries, q, d, factor, lsgp::Exclusions{});
   long long node = 0;
-  while (!tree.is_leaf(node)) {
+  while (!positions.is_leaf(node)) {
     node = 2 * node + 1;
     const double *box = boxes + node * 2 * d;
     double left = 0, right = 0;
     for (int j = 0; j < d; j++) {
-      const double a = query.gap_to_box(box, j, d), b = query.gap_to_box(box + 2 * d, j, d);
+      const double a = lsgp::gap_to_box(query, box, j, d),
+                   b = lsgp::gap_to_box(query, box + 2 * d, j, d);
       left += a * a;
       right += b * b;
     }
     node += right < left;
   }
-  leaf[q] = int(tree.position(node));
+  leaf[q] = int(positions(node));
 }
 
 // One warp per query, in this order: those that are near each other read the same leaves. Neighbors
@@ -108,31 +111,27 @@ extern "C" __global__ void find(
   const int lane = lsgp::rank() % lsgp::WARP, warp = lsgp::rank() / lsgp::WARP,
             n_warps = lsgp::n_threads() / lsgp::WARP;
   // Of each warp: its stack, its distances, its rows.
-  lsgp::Postponed *stacks = reinterpret_cast<lsgp::Postponed *>(lsgp_memory);
+  lsgp::Postponed *stacks = reinterpret_cast<lsgp::Postponed *>(lsgp_memory),
+                  *stack = stacks + warp * lsgp::LARGEST_DEPTH;
   double *distances = reinterpret_cast<double *>(stacks + n_warps * lsgp::LARGEST_DEPTH);
   int *candidates = reinterpret_cast<int *>(distances + n_warps * size);
-  const lsgp::Tree tree(leaves, order, boxes, n_leaves, d);
+  const lsgp::Tree tree = {leaves, order, boxes, n_leaves, d, lsgp::LEAF};
+  const lsgp::LeafPositions positions(n_leaves);
+  const lsgp::Exclusions exclusions = {rows, radii, unit, groups, query_groups, n_groups};
   const long long n_places = n_leaves * lsgp::LEAF;
   for (long long turn = (long long)blockIdx.x * n_warps + warp; turn < n_queries;
        turn += (long long)gridDim.x * n_warps) {
     const long long q = turns ? turns[turn] : turn;
-    const lsgp::Query query = {queries + q * d,
-                               factor,
-                               unit,
-                               groups,
-                               n_groups,
-                               rows ? rows[q] : -1,
-                               groups ? query_groups[q] : -1,
-                               radii ? radii[q] * radii[q] : 0};
+    const lsgp::Query query(queries, q, d, factor, exclusions);
     const bool is_nearest = squared_radius < 0;
     lsgp::Found found = {distances + warp * size, candidates + warp * size, lane, size,
                          int(k < n_places ? k : n_places), 0, INFINITY, INFINITY, 0x7fffffff};
     if (is_nearest) {
-      lsgp::search<true>(tree, query, found, stacks + warp * lsgp::LARGEST_DEPTH);
+      lsgp::search<true>(tree, positions, query, found, stack);
     } else {
-      found.limit = lsgp::Found::with_slack(squared_radius, d);
+      found.limit = lsgp::with_slack(squared_radius, d);
       found.last_distance = squared_radius;
-      lsgp::search<false>(tree, query, found, stacks + warp * lsgp::LARGEST_DEPTH);
+      lsgp::search<false>(tree, positions, query, found, stack);
     }
     if (size) found.sort();
     for (int r = lane; r < k; r += lsgp::WARP)

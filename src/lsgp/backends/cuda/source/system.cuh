@@ -26,13 +26,10 @@ template <class T> struct Workspace {
   Triangle<T> A;
   int capacity;
 
-  // At least one tile: a query without neighbors still has a system, of rows that are out of it.
-  static int rows_of(int m) { return ((m > 1 ? m : 1) + TILE - 1) / TILE * TILE; }
-  static int rhs_tiles_of(int t, int a) { return (1 + t + a + TILE - 1) / TILE; }
-
   // `Shape.n_vectors` in workspace.py is the sum of what is taken here.
   Workspace(T *vectors, T *matrix, int m, int d, int t, int a, int n_solutions, bool gradient) {
-    capacity = rows_of(m);
+    // At least one tile: a query without neighbors still has a system, of rows that are out of it.
+    capacity = ((m > 1 ? m : 1) + TILE - 1) / TILE * TILE;
     T *p = vectors;
     auto take = [&p](int n) { T *q = p; p += n; return q; };
     z = take(capacity * d);
@@ -51,7 +48,31 @@ template <class T> struct Workspace {
     inverse = take(a);
     column = take(4 * t);
     slopes = take(gradient ? d : 0);
-    A = {matrix, capacity / TILE, rhs_tiles_of(t, a), capacity / TILE};
+    A = {matrix, capacity / TILE, (1 + t + a + TILE - 1) / TILE, capacity / TILE};
+  }
+};
+
+// What all threads learn together of the neighbors, in one reduction each, which is two barriers:
+// the farthest neighbor, of several as far the first, and whether a squared distance is NaN or
+// infinite;
+template <class T> struct Farthest {
+  T r2;
+  int row, is_bad;
+
+  static Farthest of(Farthest a, Farthest b) {
+    const bool is_second = b.r2 > a.r2 || (b.r2 == a.r2 && b.row < a.row);
+    return {is_second ? b.r2 : a.r2, is_second ? b.row : a.row, a.is_bad | b.is_bad};
+  }
+};
+
+// sums over the points in the system, and the last of them.
+template <class T> struct Counted {
+  T weights, r2, points;
+  int last;
+
+  static Counted of(Counted a, Counted b) {
+    return {a.weights + b.weights, a.r2 + b.r2, a.points + b.points,
+            a.last > b.last ? a.last : b.last};
   }
 };
 
@@ -101,8 +122,6 @@ template <class T> struct LocalSystem {
       reach.is_bad |= !(sum - sum == T(0));
       if (index >= 0 && sum > reach.r2) reach.r2 = sum, reach.row = i;
     }
-    // At once what can be: each reduction is two barriers (nine of them: m = 128 10.9 million solves a
-    // second on an H200; two: 11.8).
     reach = reduce(reach, Farthest<T>::of);
     not_finite = reach.is_bad != 0;
     h2 = reach.r2;
@@ -112,18 +131,14 @@ template <class T> struct LocalSystem {
 
   void weigh() {
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
-    const T factor =
-        problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
+    const T unit = problem.weight_unit(h2);
     Counted<T> counted = {T(0), T(0), T(0), -1};
     for (int i = rank(); i < space.capacity; i += n_threads()) {
-      const T s = h2 > 0 ? space.r2[i] / h2 : T(0);
-      Weight<T> w = localize(problem.localizer, s, T(problem.localizer_decay));
-      // All neighbors on top of the query: the bandwidth is 0, and each counts as one.
-      w.value = (h2 > 0 ? w.value : T(1)) * factor;
+      const Weight<T> w = problem.weight_of(space.r2[i], h2, unit);
       const bool in = w.value > L::SMALLEST_WEIGHT && space.present[i] > 0;
       space.weight[i] = in ? w.value : T(0);
-      space.by_s[i] = in ? w.by_s * factor : T(0);
-      space.by_decay[i] = in ? w.by_decay * factor : T(0);
+      space.by_s[i] = in ? w.by_s : T(0);
+      space.by_decay[i] = in ? w.by_decay : T(0);
       space.present[i] = in ? T(1) : T(0);
       if (!in) continue;
       counted.weights += w.value < T(1) ? w.value : T(1);
@@ -236,7 +251,9 @@ template <class T> struct LocalSystem {
     return rho;
   }
 
-  // Column p of H, the basis of the trend apart, at neighbor i.
+  // h0 of [E10]: column p of H, the basis of the trend apart, at the query.
+  T basis_at_query(int p) const { return problem.input_of(p) < 0 ? T(1) : T(0); }
+  // And at neighbor i.
   T basis(int p, int i) const {
     const int k = problem.input_of(p);
     return k < 0 ? T(1) : space.z[k * space.capacity + i];
@@ -250,11 +267,11 @@ template <class T> struct LocalSystem {
   // By the lanes of a warp.
   T rhs_dot(int p, int q) const {
     T sum = 0;
-    for (int i = rank() % lane_width(); i < rows; i += lane_width()) sum += rhs(p, i) * rhs(q, i);
+    for (int i = rank() % WARP; i < rows; i += WARP) sum += rhs(p, i) * rhs(q, i);
     return reduce_lanes(sum, Sum{});
   }
-  int warp() const { return rank() / lane_width(); }
-  int n_warps() const { return n_threads() / lane_width(); }
+  int warp() const { return rank() / WARP; }
+  int n_warps() const { return n_threads() / WARP; }
 
   // Assemble and factor. A system that fails is to be solved again, with more digits or with the
   // trend apart; where there is nothing else to try, with growing jitter.
@@ -304,8 +321,8 @@ template <class T> struct LocalSystem {
       if (r < p) continue;
       T value = rhs_dot(first + p, r < a ? first + r : r - a);
       if (r == p) value += problem.precision_of(p);
-      if (r == a) value = problem.basis_at_query(p) - value;
-      if (rank() % lane_width() == 0) space.gram[e] = value;
+      if (r == a) value = basis_at_query(p) - value;
+      if (rank() % WARP == 0) space.gram[e] = value;
     }
     __syncthreads();
     for (int p = rank(); p < a; p += n_threads()) space.diagonal[p] = space.gram[p * a + p];
@@ -323,7 +340,7 @@ template <class T> struct LocalSystem {
       const T rest = kappa()[p];
       // The query depends on a coefficient that nothing is known of.
       undetermined |=
-          !known && rest * rest > Digits<T>::epsilon * (diagonal + problem.basis_at_query(p));
+          !known && rest * rest > L::EPSILON * (diagonal + basis_at_query(p));
       trend_variance += (rest * inverse) * (rest * inverse);
       __syncthreads();
       for (int r = p + 1 + rank(); r < n_rows; r += n_threads()) space.gram[r * a + p] *= inverse;
@@ -364,7 +381,7 @@ template <class T> struct LocalSystem {
   void summarize() {
     for (int j = warp(); j < problem.t; j += n_warps()) {
       T of_mean = rhs_dot(0, 1 + j), of_misfit = rhs_dot(1 + j, 1 + j);
-      if (rank() % lane_width()) continue;
+      if (rank() % WARP) continue;
       if (problem.has_constant_apart) of_mean += theta(j)[0];
       for (int p = 0; p < problem.n_apart(); p++)
         of_misfit += problem.precision_of(p) * theta(j)[p] * theta(j)[p];
@@ -396,3 +413,17 @@ template <class T> struct LocalSystem {
 };
 
 }  // namespace lsgp
+
+// What the kernels for any problem begin with: a block of threads solves one query after another.
+// LSGP_VECTORS_SHARED and LSGP_MATRIX_SHARED say which part of the workspace is in shared memory, at
+// compile time, so that the compiler knows which kind of memory it reads. The other parts are
+// `scratch`, n_scratch elements for each block, vectors first.
+#define LSGP_WORKSPACE(n_solutions, gradient)                                                     \
+  LSGP_SHARED_MEMORY;                                                                             \
+  T *of_block = reinterpret_cast<T *>(lsgp_memory);                                               \
+  T *vectors = LSGP_VECTORS_SHARED ? of_block : scratch + blockIdx.x * n_scratch;                 \
+  T *matrix = LSGP_MATRIX_SHARED ? of_block + n_vectors                                           \
+                                 : scratch + blockIdx.x * n_scratch +                             \
+                                       (LSGP_VECTORS_SHARED ? 0 : n_vectors);                     \
+  const lsgp::Problem<T> problem = LSGP_PROBLEM(T);                                               \
+  lsgp::Workspace<T> space(vectors, matrix, m, d, t, problem.n_apart(), n_solutions, gradient)

@@ -10,21 +10,35 @@
 #define INFINITY __longlong_as_double(0x7ff0000000000000)
 #endif
 
+#define LSGP_ON_DEVICE
+
 namespace lsgp {
 
+typedef int int32_t;  // what tree.h calls by these names
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+
+// Rounded: never fused into the sum that follows.
+inline double product(double a, double b) { return __dmul_rn(a, b); }
+
 constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr int WARP = 32;
 
 inline int rank() { return int(threadIdx.x); }
 inline int n_threads() { return int(blockDim.x); }
-inline int lane_width() { return 32; }
 
 template <class V> inline V from_lane(V value, int lane) {
   return __shfl_sync(ALL_LANES, value, lane);
 }
 
-// The value of the lane whose number differs in these bits; structures have a function of their own.
+// The value of the lane whose number differs in these bits, word by word.
 template <class V> inline V of_partner(V value, int bits) {
-  return __shfl_xor_sync(ALL_LANES, value, bits);
+  unsigned words[sizeof(V) / sizeof(unsigned)];
+  memcpy(words, &value, sizeof value);
+#pragma unroll
+  for (unsigned &word : words) word = __shfl_xor_sync(ALL_LANES, word, bits);
+  memcpy(&value, words, sizeof value);
+  return value;
 }
 
 template <class V, class F> inline V reduce_lanes(V value, F combine) {

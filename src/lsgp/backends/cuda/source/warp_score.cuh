@@ -63,11 +63,9 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
 
   // The loss, and the gradient in what follows the lengthscales, as far as it is known here.
   double evaluate(Objective objective, T observed, T target_noise, double *gradient) {
-    double unit = 1;
-    if (problem.normalize) unit = std::sqrt(h2 > 0 ? double(h2) : 1.0) * problem.mean_lengthscale;
     const ColumnLoss loss =
         column_loss(problem, objective, observed - this->yk, this->latent_variance(), target_noise,
-                    unit, this->yy, n_effective);
+                    problem.noise_unit(h2), this->yy, n_effective);
     by_mean = T(loss.by_mean);
     by_variance = T(loss.by_variance);
     by_misfit = T(loss.by_misfit);
@@ -92,7 +90,7 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
       const T adjoint_k = by_mean * alpha[s] - T(2) * by_variance * beta[s];
       sum_k += adjoint_k;
       const T diagonal = beta[s] * of_beta[s] + alpha[s] * of_alpha[s];  // adj(A)_ii
-      const Weight<T> w = this->weight_of(s);
+      const Weight<T> w = problem.weight_of(r2[s], h2, problem.weight_unit(h2));
       const T noise = in ? T(problem.noise_variance) * problem.noise[index[s]] / w.value : T(0);
       by_noise += diagonal * noise;
       const T by_weight = in ? (w.value < T(1) ? by_dof : T(0)) - diagonal * noise / w.value : T(0);
@@ -202,3 +200,25 @@ template <class T, int M> struct WarpScore : WarpSystem<T, M, true> {
 };
 
 }  // namespace lsgp
+
+// Loss and gradient of small systems, a warp for each target row.
+extern "C" __global__ void __launch_bounds__(LSGP_THREADS, LSGP_BLOCKS)
+    score_warp(LSGP_PROBLEM_ARGUMENTS(T), const int *targets, const int *neighbors,
+               long long n_queries, int m, int objective, double *loss, double *gradient,
+               int *status) {
+  typedef lsgp::WarpScore<T, LSGP_M> System;
+  LSGP_WARP_SYSTEM(System);
+  const long long row = targets[q];
+  const T *query = X + row * d;
+  double *of_query = gradient + q * (d + lsgp::N_SHARED_PARAMETERS);
+  system.measure(query, i_high, i_low);
+  system.weigh(i_high, i_low);
+  system.factor();
+  const int code = system.status();
+  system.back_substitute();
+  const double value = system.evaluate(lsgp::Objective(objective), y[row], noise[row], of_query);
+  system.differentiate(query, i_high, i_low, of_query);
+  if (lane) return;
+  loss[q] = value;
+  status[q] = code;
+}

@@ -76,33 +76,28 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       for (int j = 0; j < 32; j += GROUP) add_squares(j, n);
     }
   }
-  // Scaled differences to the query, of some inputs.
+  // Scaled differences to the query, of some inputs; where rows are aligned, four at a time.
   void place_chunk(const T *query, int i_high, int i_low, int k0) {
+    if (problem.d % 4 == 0) place_inputs<4>(query, i_high, i_low, k0);
+    else place_inputs<1>(query, i_high, i_low, k0);
+  }
+  template <int N> void place_inputs(const T *query, int i_high, int i_low, int k0) {
     typedef WarpMemory<T, M> Memory;
     const int d = problem.d, n = d - k0 < Memory::CHUNK ? d - k0 : Memory::CHUNK;
     const T *high = i_high < 0 ? query : problem.X + (long long)i_high * d;
     const T *low = i_low < 0 ? query : problem.X + (long long)i_low * d;
     __syncwarp();
-    if (d % 4 == 0) {
-      for (int c = 0; c < n; c += 4) {
-        place(query, k0, c, load_four(high + k0 + c), high_row(lane));
-        if (HAS_LOW) place(query, k0, c, load_four(low + k0 + c), lane);
-      }
-    } else {
-      for (int c = 0; c < n; c++) {
-        place(query, k0, c, high[k0 + c], high_row(lane));
-        if (HAS_LOW) place(query, k0, c, low[k0 + c], lane);
-      }
+    for (int c = 0; c < n; c += N) {
+      place(query, k0, c, load_several<N>(high + k0 + c), high_row(lane));
+      if (HAS_LOW) place(query, k0, c, load_several<N>(low + k0 + c), lane);
     }
     __syncwarp();
   }
-  void place(const T *query, int k0, int c, T x, int row) {
-    memory.z[c * WarpMemory<T, M>::STRIDE + row] =
-        (x - query[k0 + c]) * problem.inverse_lengthscale[k0 + c];
-  }
-  void place(const T *query, int k0, int c, Four<T> x, int row) {
+  template <int N> void place(const T *query, int k0, int c, Several<T, N> x, int row) {
 #pragma unroll
-    for (int e = 0; e < 4; e++) place(query, k0, c + e, x.at[e], row);
+    for (int e = 0; e < N; e++)
+      memory.z[(c + e) * WarpMemory<T, M>::STRIDE + row] =
+          (x.at[e] - query[k0 + c + e]) * problem.inverse_lengthscale[k0 + c + e];
   }
   // Of n inputs, to the columns and slots from j on. Both rows of a slot, of which one is chosen at
   // the end: cheaper than choosing for every input.
@@ -165,10 +160,11 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
     ballot_rows(is_far, as_far);
     farthest = as_far[0] ? __ffs(as_far[0]) - 1 : as_far[1] ? 31 + __ffs(as_far[1]) : 0;
     if (problem.bandwidth > 0) h2 = T(problem.bandwidth * problem.bandwidth);
+    const T unit = problem.weight_unit(h2);
     T counted = 0, sum = 0, count = 0, noise[2];
 #pragma unroll
     for (int s = 0; s < 2; s++) {
-      const T weight = weight_of(s).value;
+      const T weight = problem.weight_of(r2[s], h2, unit).value;
       const bool in = weight > L::SMALLEST_WEIGHT && index[s] >= 0;
       is_in[s] = in;
       present[s] = in ? T(1) : T(0);
@@ -196,15 +192,6 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
     // reads. If not so, columns of points that are out of the system are zero.
     const unsigned long long all = (unsigned long long)in_rows[1] << 32 | in_rows[0];
     if (all & (all + 1)) drop_columns(in_rows);
-  }
-
-  // The weight of the lane's row s, were it a neighbor, with derivatives.
-  Weight<T> weight_of(int s) const {
-    const T factor =
-        problem.normalize ? T(1) / (sqrt(h2 > 0 ? h2 : T(1)) * T(problem.mean_lengthscale)) : T(1);
-    const T u2 = h2 > 0 ? r2[s] / h2 : T(0);
-    const Weight<T> w = localize(problem.localizer, u2, T(problem.localizer_decay));
-    return {(h2 > 0 ? w.value : T(1)) * factor, w.by_s * factor, w.by_decay * factor};
   }
 
   // [E1] in place of the squared distances. Rows of points out of the system are zero.
@@ -320,14 +307,15 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
         if (a == b) value += extra[s];
         D[b * W + a] = from_lane(value, owner_of(p, a));
       }
-    factor_block(D);
+    factor_tile(D, mean_diagonal * L::SMALLEST_PIVOT, failed, least);
     T of_y[W], of_k[W];
 #pragma unroll
-    for (int a = 0; a < W; a++) {
-      T v = from_lane(y[s], owner_of(p, a)), w = from_lane(k[s], owner_of(p, a));
+    for (int a = 0; a < W; a++)
+      of_y[a] = from_lane(y[s], owner_of(p, a)), of_k[a] = from_lane(k[s], owner_of(p, a));
+    solve_row(of_y, D);
+    solve_row(of_k, D);
 #pragma unroll
-      for (int b = 0; b < a; b++) v -= D[b * W + a] * of_y[b], w -= D[b * W + a] * of_k[b];
-      of_y[a] = v * D[a * W + a], of_k[a] = w * D[a * W + a];
+    for (int a = 0; a < W; a++) {
       if (KEEPS && lane == owner_of(p, a)) {
         inverse[s] = D[a * W + a];
         of_y_kept[s] = of_y[a], of_k_kept[s] = of_k[a];
@@ -336,14 +324,10 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       yk += of_y[a] * of_k[a];
       kk += of_k[a] * of_k[a];
     }
+    if (in_low) solve_row(low, D);
+    solve_row(high, D);
 #pragma unroll
     for (int b = 0; b < W; b++) {
-#pragma unroll
-      for (int c = 0; c < b; c++) {
-        if (in_low) low[b] -= low[c] * D[c * W + b];
-        high[b] -= high[c] * D[c * W + b];
-      }
-      low[b] *= D[b * W + b], high[b] *= D[b * W + b];
       if (in_low) {
         // Where the slot is the high row's, it stays so.
         entry(true, j + b) = is_low(j + b) ? low[b] : entry(true, j + b);
@@ -352,28 +336,6 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
       const bool is_slot = HAS_LOW && j >= 32;
       entry(false, j + b) = is_slot && is_low(63 - j - b) ? entry(false, j + b) : high[b];
       y[HIGH] -= high[b] * of_y[b], k[HIGH] -= high[b] * of_k[b];
-    }
-  }
-  void factor_block(T *D) {
-    constexpr int W = PANEL_WIDTH;
-    const T smallest = mean_diagonal * L::SMALLEST_PIVOT;
-#pragma unroll
-    for (int b = 0; b < W; b++) {
-      T pivot = D[b * W + b];
-#pragma unroll
-      for (int c = 0; c < b; c++) pivot -= D[c * W + b] * D[c * W + b];
-      const bool good = pivot > smallest && pivot - pivot == T(0);
-      failed = failed || !good;
-      least = good && pivot < least ? pivot : least;
-      const T inverse = good ? inverse_sqrt(pivot) : T(1);
-      D[b * W + b] = inverse;
-#pragma unroll
-      for (int a = b + 1; a < W; a++) {
-        T value = D[b * W + a];
-#pragma unroll
-        for (int c = 0; c < b; c++) value -= D[c * W + a] * D[c * W + b];
-        D[b * W + a] = value * inverse;
-      }
     }
   }
 
@@ -393,3 +355,15 @@ template <class T, int M, bool KEEPS = false> struct WarpSystem {
 };
 
 }  // namespace lsgp
+
+// What the kernels of warps begin with: a query for each, and its neighbors.
+#define LSGP_WARP_SYSTEM(System)                                                                  \
+  __shared__ __align__(16) lsgp::WarpMemory<T, LSGP_M> memory[LSGP_THREADS / 32];                 \
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;                                     \
+  const long long q = (long long)blockIdx.x * (LSGP_THREADS / 32) + warp;                         \
+  if (q >= n_queries) return;                                                                     \
+  const lsgp::Problem<T> problem = LSGP_PROBLEM(T);                                               \
+  const int *own = neighbors + q * m;                                                             \
+  const int high = System::high_row(lane);                                                        \
+  const int i_high = high < m ? own[high] : -1, i_low = lane < m ? own[lane] : -1;                \
+  System system(problem, memory[warp], lane)
