@@ -182,9 +182,9 @@ class Search:
             bare = (s.model.replace(constant_variance=0.0, slope_variance=0.0) for s in specs)
             pool += [s._replace(model=model) for s, model in zip(specs, bare, strict=True)]
         rung = budget.rungs(data.n)[1]._replace(n_kept=len(pool))
-        data = replace(data, objective=objective)
-        workers = Workers(data, self.workers.clock, self.workers.advance)
-        problem = Problem(data, regions, budget)
+        tuned_for = replace(data, objective=objective)
+        workers = Workers(tuned_for, self.workers.clock, self.workers.advance)
+        problem = Problem(tuned_for, regions, budget)
         search = Search(workers, list(self.families.values()), problem, (rung,))
         found = search.run(pool, grows=False, needs_trial=False) if pool else []
         self.workers.is_complete = workers.is_complete
