@@ -17,7 +17,7 @@ endif
 SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py[co]' -prune -o -print) CMakeLists.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo cluster-demo reproduce test test-botorch bench compare lint format docs clean
+.PHONY: help install demo cluster-demo reproduce test test-botorch fuzz bench compare lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: $(VENV)/installed.stamp  ## Run the tests
 
 test-botorch: $(VENV)/installed.stamp $(VENV)/botorch.stamp  ## Run the tests of lsgp.botorch: installs torch
 	$(PY) -m pytest -q tests/botorch/test_botorch.py tests/project/test_docs.py -k "botorch or optimization" $(ARGS)
+
+fuzz: $(VENV)/installed.stamp  ## Hostile fits, damaged files, interrupts and kills: ten minutes
+	$(PY) -m fuzz $(ARGS)
 
 bench: $(VENV)/installed.stamp  ## Measure the speed of the native core
 	$(PY) benchmarks/core_speed.py

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hostile tests that take minutes: ``make fuzz``, or ``python -m fuzz --help``."""
