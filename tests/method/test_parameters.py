@@ -103,7 +103,7 @@ def test_every_entry_has_bounds_and_the_start_is_inside():
         Parameters(frozenset({"signal_variance", "scale_dof"})),
         Parameters(frozenset(), own_bounds=OWN_BOUNDS),
     ],
-    ids=str,
+    ids=["all", "one lengthscale", "lengthscale given", "scale given", "own bounds"],
 )
 def test_gradient_is_that_of_the_vector(objective, parameters):
     loo, model = make_loo(), make_model()
