@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fuzz.outcome import Finding, Tally, is_clear
+from fuzz.outcome import Finding, Tally
 from lsgp import Effort, LSGPClassifier, LSGPRegressor
 
 #: `load` may take so long, and so many bytes for each byte of the file, beside a constant.
@@ -53,15 +53,7 @@ def run(seed: int, tally: Tally) -> None:
         warnings.simplefilter("ignore")
         path = Path(folder) / "model.lsgp"
         path.write_bytes(damaged)
-        try:
-            tally.add(load_and_ask(cls, path, queries))
-        except Finding as finding:
-            tally.find(seed, str(finding), case)
-        except Exception as error:
-            if is_clear(error):
-                tally.add("refused clearly")
-            else:
-                tally.find(seed, f"{type(error).__name__}: {str(error)[:200]}", case)
+        tally.judge(seed, case, lambda: load_and_ask(cls, path, queries))
 
 
 def load_and_ask(cls: Any, path: Path, queries: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from fuzz.outcome import Finding, Tally, is_clear
+from fuzz.outcome import Finding, Tally
 from lsgp import Effort, Hyperparameters, Localizer, LSGPClassifier, LSGPRegressor
 
 SIZES = (1, 2, 3, 5, 12, 40, 120, 400)
@@ -25,7 +25,8 @@ def run(seed: int, tally: Tally) -> None:
     rng = np.random.default_rng([seed, 31])
     with np.errstate(all="ignore"):
         case, estimator, X, y, extras = make_case(rng)
-    try:
+
+    def ask() -> str:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             started = time.perf_counter()
@@ -36,14 +37,9 @@ def run(seed: int, tally: Tally) -> None:
         raw = [str(w.message) for w in caught if any(part in str(w.message) for part in RAW)]
         if raw:
             raise Finding(f"raw warning: {raw[0][:150]}")
-        tally.add("answered")
-    except Finding as finding:
-        tally.find(seed, str(finding), case)
-    except Exception as error:
-        if is_clear(error):
-            tally.add("refused clearly")
-        else:
-            tally.find(seed, f"{type(error).__name__}: {str(error)[:200]}", case)
+        return "answered"
+
+    tally.judge(seed, case, ask)
 
 
 def make_case(rng: np.random.Generator) -> tuple[str, Any, Any, Any, dict[str, Any]]:

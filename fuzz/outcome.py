@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,18 @@ class Tally:
         self.counts["FINDING"] += 1
         self.findings.append({"tool": self.name, "seed": seed, "what": what, "case": case})
         print(f"{self.name}, seed {seed}: {what}\n    {case}", flush=True)
+
+    def judge(self, seed: int, case: str, ask: Callable[[], str]) -> None:
+        """Count what a case answers, or a clear error; note everything else."""
+        try:
+            self.add(ask())
+        except Finding as finding:
+            self.find(seed, str(finding), case)
+        except Exception as error:
+            if is_clear(error):
+                self.add("refused clearly")
+            else:
+                self.find(seed, f"{type(error).__name__}: {str(error)[:200]}", case)
 
     def summary(self) -> str:
         listed = ", ".join(f"{count:,} {name}" for name, count in sorted(self.counts.items()))
