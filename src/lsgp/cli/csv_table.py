@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from lsgp.cli.errors import CommandError
-from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, Table, Unreadable
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, FileTable, Unreadable
 from lsgp.inputs.encoding.text import CODE, INTEGER, MAX_UNREADABLE, MISSING, TRUTHS
 
 BLOCK_BYTES = 8 * 2**20
@@ -32,7 +32,7 @@ MAX_HEADER_BYTES = 4 * 2**20
 UNCLOSED = "Is every quote closed, and doubled where it is part of a text in quotes?"
 
 
-class CsvTable(Table):
+class CsvTable(FileTable):
     """A CSV file whose rows can be read once, as `chunks`.
 
     Parameters

@@ -21,6 +21,7 @@ from lsgp.cli.table import (
     NUMERIC_KINDS,
     USELESS_KINDS,
     Chunk,
+    FileTable,
     Mask,
     Table,
     present_rows,
@@ -100,7 +101,7 @@ class Roles(NamedTuple):
 class Rows:
     """The rows of a table in chunks, each with a mask of usable rows, counted as they come."""
 
-    def __init__(self, table: Table, roles: Roles, strict: bool) -> None:
+    def __init__(self, table: FileTable, roles: Roles, strict: bool) -> None:
         self.table, self.roles, self.strict = table, roles, strict
         self.n = self.n_incomplete = self.n_without_target = self.n_with_holes = 0
         table.keep_as_text(roles.texts)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
@@ -86,30 +87,13 @@ class Chunk(NamedTuple):
 
 
 class Table:
-    """Named columns of a file or folder; the rows of a file are read once, from front to back."""
-
-    total: int | None = None  # size in the units of `Chunk.advance`; None: unknown
-    is_empty = False  # whether there are no rows, to be asked before they are read
+    """Named columns of a file or folder, and what was noticed when it was read."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.columns: dict[str, Column] = {}
         self.unreadable: dict[str, Unreadable] = {}  # by column, as far as rows were read
         self.notes: list[str] = []  # what users might want to know of how it was read
-
-    def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]:
-        """The rows in order: `numbers` as Float64, `others` of the types of their columns."""
-        raise NotImplementedError
-
-    def keep_as_text(self, names: Sequence[str]) -> None:
-        """Leave these columns as they are written, where the file has texts only."""
-
-    def type_of(self, name: str, is_number: bool) -> DataType:
-        """The type that a column has in chunks."""
-        return self.columns[name].dtype
-
-    def close(self) -> None:
-        """Close the file, where one is open."""
 
     @property
     def n_unreadable(self) -> int:
@@ -126,6 +110,27 @@ class Table:
                 f"{count(found.count, 'cell')} of column {name!r} of {self.name} {are} as "
                 f"missing: {found.describe()}"
             )
+
+
+class FileTable(Table, ABC):
+    """A table whose rows are read once, from front to back."""
+
+    total: int | None = None  # size in the units of `Chunk.advance`; None: unknown
+    is_empty = False  # whether there are no rows, to be asked before they are read
+
+    @abstractmethod
+    def chunks(self, numbers: Sequence[str], others: Sequence[str] = ()) -> Iterator[Chunk]:
+        """The rows in order: `numbers` as Float64, `others` of the types of their columns."""
+
+    def close(self) -> None:
+        """Close the file, where one stays open."""
+
+    def keep_as_text(self, names: Sequence[str]) -> None:
+        """Leave these columns as they are written, where the file has texts only."""
+
+    def type_of(self, name: str, is_number: bool) -> DataType:
+        """The type that a column has in chunks."""
+        return self.columns[name].dtype
 
 
 def present_rows(frame: pl.DataFrame, names: Sequence[str], labels: Sequence[str] = ()) -> Mask:

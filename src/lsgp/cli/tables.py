@@ -19,7 +19,7 @@ from polars.io.plugins import register_io_source
 from lsgp.cli.console import Voice
 from lsgp.cli.csv_table import CsvTable
 from lsgp.cli.errors import CommandError, check_output, require_file
-from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, Table
+from lsgp.cli.table import MAX_CHUNK_ROWS, Chunk, Column, DataType, FileTable
 from lsgp.compute.files import replace_file
 
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -30,7 +30,7 @@ CHUNK_BYTES = 32 * 2**20
 ROW_GROUP_SIZE = 250_000
 
 
-class ParquetTable(Table):
+class ParquetTable(FileTable):
     """A Parquet file, which polars streams in batches of rows."""
 
     def __init__(self, path: str) -> None:
@@ -96,7 +96,7 @@ def separator_of(path: str) -> str:
 @contextmanager
 def open_table(
     path: str, format: str | None = None, separator: str | None = None
-) -> Iterator[Table]:
+) -> Iterator[FileTable]:
     """Open a table for reading."""
     kind = format_of(path, format)
     if path != "-":
@@ -114,7 +114,7 @@ def open_table(
 
 
 @contextmanager
-def open_data(options: argparse.Namespace, voice: Voice) -> Iterator[Table]:
+def open_data(options: argparse.Namespace, voice: Voice) -> Iterator[FileTable]:
     """Open the table of a command; afterwards, tell what was not as it should be in it."""
     with open_table(options.data, options.format, options.separator) as table:
         yield table
